@@ -50,4 +50,14 @@ class Collective {
 // A collective over devices of one process whose memory every stream thread can reach.
 std::unique_ptr<Collective> make_memory_collective(int ranks);
 
+namespace process {
+class World;
+}
+
+// A collective over CPU devices of all processes of `world`, which have `local_ranks` devices each. The devices of this
+// process are added first, then the processes. So with a power of two of devices the bits are those of one process with
+// all devices. If a stream fails before its part, the streams of other processes fail with kPeer, too. `world` must
+// outlive it.
+std::unique_ptr<Collective> make_process_collective(int local_ranks, process::World& world);
+
 }  // namespace arbalest::engine

@@ -49,6 +49,12 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
   return kArrows;
 }
 
+// The headers outside engine/process that it may include, so that it builds and is tested without the engine.
+const std::set<std::string>& headers_of_processes() {
+  static const std::set<std::string> kHeaders = {"engine/error.h", "engine/cpu/passes/pairwise_blocks.h"};
+  return kHeaders;
+}
+
 struct VendorRule {
   const char* header;  // regular expression for the whole name
   const char* vendor;
@@ -60,7 +66,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"((oneapi/dnnl/|dnnl).*|omp\.h)", "oneDNN and OpenMP", {"engine/cpu"}},
       {R"((oneapi/)?tbb(/|\.h).*)", "oneTBB", {"engine/host"}},
       {R"((cuda|cudnn|cublas|curand|nccl|nvtx).*)", "CUDA", {"engine/cuda"}},
-      {R"(mpi\.h)", "MPI", {"engine/process"}},
+      {R"(mpi\.h)", "MPI", {"engine/process/mpi"}},
       {R"(google/protobuf/(text_format|io/tokenizer)\.h)",
        "the parser of protobuf text",
        {"jobs/options/text", "jobs/checkpoint"}},
@@ -171,6 +177,9 @@ class Checker {
       report(line, fmt::format("includes \"{}\", against the arrows: {} may not know {}", header, from, to));
     } else if (from != "engine" && (is_below(header, "engine/cpu") || is_below(header, "engine/cuda"))) {
       report(line, fmt::format("includes \"{}\": only engine knows its backends", header));
+    } else if (is_below(path_, "engine/process") && !is_below(header, "engine/process") &&
+               !headers_of_processes().contains(header)) {
+      report(line, fmt::format("includes \"{}\": engine/process knows only the engine's errors", header));
     } else if (from == "jobs" && to == "jobs" && folder_of(path_) != folder_of(header) &&
                arrows_of_jobs().contains(folder_of(path_)) &&
                !arrows_of_jobs().at(folder_of(path_)).contains(folder_of(header))) {

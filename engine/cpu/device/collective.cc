@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <vector>
 
 #include "engine/cpu/device/errors.h"
+#include "engine/cpu/device/meeting.h"
 #include "engine/cpu/device/stream.h"
 #include "engine/cpu/passes/pairwise_blocks.h"
 #include "engine/error.h"
@@ -17,46 +16,6 @@
 namespace arbalest::engine {
 
 namespace {
-
-// A barrier that a failing rank can break for all ranks.
-class Meeting {
- public:
-  explicit Meeting(int ranks) : ranks_(ranks) {}
-
-  void arrive_and_wait() {
-    std::unique_lock lock(mutex_);
-    check();
-    const std::uint64_t round = round_;
-    if (++arrived_ == ranks_) {
-      arrived_ = 0;
-      ++round_;
-      all_here_.notify_all();
-      return;
-    }
-    all_here_.wait(lock, [&] { return round_ != round || broken_; });
-    if (round_ == round) check();
-  }
-
-  void break_up() noexcept {
-    {
-      const std::lock_guard lock(mutex_);
-      broken_ = true;
-    }
-    all_here_.notify_all();
-  }
-
- private:
-  void check() const {
-    if (broken_) fail(ErrorKind::kPeer, "another device of the all-reduce has failed");
-  }
-
-  const int ranks_;
-  std::mutex mutex_;
-  std::condition_variable all_here_;
-  int arrived_ = 0;
-  std::uint64_t round_ = 0;
-  bool broken_ = false;
-};
 
 // The sum of one vector per rank. It is prepared on its first use and kept, so that a round allocates nothing.
 class PreparedSum {
@@ -118,7 +77,7 @@ class PreparedSum {
   std::vector<const float*> values_;  // vectors of the parts
   const std::size_t elements_;
   std::vector<cpu::CpuTaskGraph> graphs_;  // by rank
-  Meeting meeting_;
+  cpu::Meeting meeting_;
 };
 
 class MemoryCollective final : public Collective {

@@ -1,0 +1,294 @@
+#include "engine/process/communication_thread.h"
+
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "engine/process/idling.h"
+#include "engine/process/progress.h"
+
+namespace arbalest::engine::process {
+
+namespace {
+
+constexpr double kOthersPrintSeconds = 1.0;  // after a failure, before all processes are ended
+constexpr double kOwnerEndsSeconds = 3.0;    // after a failure, for the owner to call abort()
+constexpr const char* kNotEnded = "the launcher does not end the other processes; end them by hand";
+constexpr unsigned long kTimerSlackNanoseconds = 10'000;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Position unpack(std::uint64_t position) {
+  return {.round = position >> 8, .phase = static_cast<Phase>(position & 0xFF)};
+}
+
+}  // namespace
+
+CommunicationThread::CommunicationThread(Open open, CommunicationOptions options)
+    : options_(std::move(options)), peer_timeout_(options_.watchdog.peer_timeout_seconds) {
+  try {
+    thread_ = std::thread([this, open = std::move(open)] { run(open); });
+  } catch (const std::system_error& error) {
+    fail(ErrorKind::kOutOfMemory, "cannot start the communication thread: {}; look at 'ulimit -u' and at pids.max",
+         error.code().message());
+  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stage_ != Stage::kOpening; });
+  if (stage_ != Stage::kNotOpened) return;
+  lock.unlock();
+  thread_.join();
+  throw Error(*failure_);
+}
+
+CommunicationThread::~CommunicationThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+    has_orders_ = true;
+  }
+  ordered_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void CommunicationThread::start(Submission& submission) {
+  {
+    const std::lock_guard lock(mutex_);
+    submission.is_done = false;
+    submissions_.push_back(&submission);
+    has_orders_ = true;
+  }
+  ordered_.notify_one();
+}
+
+bool CommunicationThread::is_done(const Submission& submission) {
+  const std::lock_guard lock(mutex_);
+  return submission.is_done;
+}
+
+void CommunicationThread::wait(const Submission& submission) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return submission.is_done || stage_ == Stage::kFailed; });
+  if (!submission.is_done) throw Error(*failure_);
+}
+
+void CommunicationThread::announce_failure(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_here_) failure_here_ = reason;
+    has_orders_ = true;
+  }
+  ordered_.notify_one();
+}
+
+void CommunicationThread::set_position(const Position& position) noexcept {
+  position_ = position.round << 8 | static_cast<std::uint64_t>(position.phase);
+}
+
+void CommunicationThread::set_peer_timeout(double seconds) noexcept { peer_timeout_ = seconds; }
+
+void CommunicationThread::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    wants_close_ = true;
+    has_orders_ = true;
+  }
+  ordered_.notify_one();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return stage_ == Stage::kClosed || stage_ == Stage::kFailed; });
+  if (stage_ == Stage::kFailed) throw Error(*failure_);
+}
+
+void CommunicationThread::abort(int exit_code) {
+  std::fflush(nullptr);
+  last_exit_.arm(kLastExitSeconds, exit_code, kNotEnded);
+  std::unique_lock lock(mutex_);
+  if (stage_ == Stage::kClosed) _exit(exit_code);
+  abort_code_ = exit_code;
+  has_orders_ = true;
+  ordered_.notify_one();
+  for (;;) changed_.wait(lock);  // the thread ends the process, or LastExit does
+}
+
+double CommunicationThread::cpu_seconds() const {
+  clockid_t clock{};
+  timespec time{};
+  const bool is_known = pthread_getcpuclockid(const_cast<std::thread&>(thread_).native_handle(), &clock) == 0 &&
+                        clock_gettime(clock, &time) == 0;
+  ARBALEST_CHECK(is_known);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void CommunicationThread::run(const Open& open) {
+  prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);  // else sleeps of 50 us would take twice as long
+  last_exit_.arm(options_.start_timeout_seconds, kPeerExitCode,
+                 fmt::format("MPI has not started within {:g} s: another process or its host does not answer",
+                             options_.start_timeout_seconds));
+  std::optional<Error> error;
+  try {
+    transport_ = open();
+  } catch (const Error& not_opened) {
+    error = not_opened;
+  } catch (const std::exception& not_opened) {
+    error = Error(ErrorKind::kPeer, not_opened.what());
+  }
+  last_exit_.disarm();
+  if (error) return publish(Stage::kNotOpened, error);
+  Progress progress(*transport_, options_.watchdog, seconds_now());
+  publish(Stage::kOpen, std::nullopt);
+  communicate(progress);
+}
+
+void CommunicationThread::communicate(Progress& progress) {
+  Idling idling;
+  bool is_failing = false;
+  for (;;) {
+    const bool has_orders = take_orders(progress);
+    const bool moved = progress.step(seconds_now());
+    const bool ended = settle(progress);
+    if (progress.failure() && !std::exchange(is_failing, true)) arm_last_exit(*progress.failure());
+    switch (progress.state()) {
+      case Progress::State::kClosed:
+        return close_transport();
+      case Progress::State::kFailed:
+        return end_after_failure(*progress.failure());
+      default:
+        break;
+    }
+    const double now = seconds_now();
+    if (has_orders || moved || ended) {
+      idling.reset(now);
+      continue;
+    }
+    std::unique_lock lock(mutex_);
+    if (stops_ && progress.state() != Progress::State::kSpreading) return;
+    const double seconds = idling.next_sleep(now, !active_.empty());
+    if (seconds > 0.0) ordered_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return has_orders_; });
+  }
+}
+
+// Returns whether there were any.
+bool CommunicationThread::take_orders(Progress& progress) {
+  progress.watchdog().set_position(unpack(position_));
+  progress.watchdog().set_peer_timeout(peer_timeout_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (!std::exchange(has_orders_, false)) return false;
+    if (failure_here_) progress.fail_here(Error(ErrorKind::kPeer, *failure_here_));
+    if (abort_code_) {
+      progress.fail_here(
+          Error(ErrorKind::kPeer,
+                fmt::format("it has ended the run with exit code {}; its own message says why", *abort_code_)));
+    }
+    if (progress.state() != Progress::State::kRunning) return true;
+    take_submissions();
+    if (wants_close_ && active_.empty() && submissions_.empty()) progress.close();
+  }
+  // Without the mutex, because the start of an operation may copy a vector.
+  for (; started_ < active_.size() && progress.state() == Progress::State::kRunning; ++started_) {
+    progress.start(*active_[started_]->operation, active_[started_]->channel);
+  }
+  return true;
+}
+
+// An operation whose turn has not come stays.
+void CommunicationThread::take_submissions() {
+  for (std::size_t i = 0; i < submissions_.size();) {
+    Submission* submission = submissions_[i];
+    if (submission->waits_for_turn && submission->turn != next_turn_) {
+      ++i;
+      continue;
+    }
+    submissions_.erase(submissions_.begin() + static_cast<std::ptrdiff_t>(i));
+    active_.push_back(submission);
+    if (submission->turn) {
+      pass_turn(*submission->turn);
+      i = 0;  // others may have waited for it
+    }
+  }
+}
+
+void CommunicationThread::pass_turn(std::uint64_t turn) {
+  later_turns_.push_back(turn);
+  while (std::erase(later_turns_, next_turn_) > 0) ++next_turn_;
+}
+
+// Reports operations that are done. Returns whether there were any.
+bool CommunicationThread::settle(Progress& progress) {
+  const auto is_done = [](const Submission* submission) { return submission->operation->done(); };
+  if (std::ranges::none_of(std::span(active_).first(started_), is_done)) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::size_t i = started_; i-- > 0;) {
+      Submission* const submission = active_[i];
+      if (!is_done(submission)) continue;
+      progress.forget(*submission->operation);
+      submission->is_done = true;
+      active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
+      --started_;
+    }
+    has_orders_ |= wants_close_;  // close() waits for operations
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void CommunicationThread::publish(Stage stage, const std::optional<Error>& failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    stage_ = stage;
+    if (failure) failure_.emplace(*failure);
+  }
+  changed_.notify_all();
+}
+
+void CommunicationThread::close_transport() {
+  last_exit_.arm(peer_timeout_, kPeerExitCode, "MPI does not end: another process or its host does not answer");
+  try {
+    transport_->close();
+  } catch (const Error& error) {
+    return end_after_failure(error);
+  }
+  last_exit_.disarm();
+  publish(Stage::kClosed, std::nullopt);
+  std::unique_lock lock(mutex_);
+  ordered_.wait(lock, [this] { return stops_; });
+}
+
+// The owner may be busy, and never learn of the failure.
+void CommunicationThread::arm_last_exit(const Error& failure) {
+  const std::lock_guard lock(mutex_);
+  if (!abort_code_) last_exit_.arm(kLastExitSeconds, kPeerExitCode, failure.what());  // abort() arms it itself
+}
+
+// From here on nothing polls the transport, so the owners of buffers may free them.
+void CommunicationThread::end_after_failure(const Error& failure) {
+  using Clock = std::chrono::steady_clock;
+  const auto after = [begin = Clock::now()](double seconds) {
+    return begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  };
+  active_.clear();
+  publish(Stage::kFailed, failure);
+  std::unique_lock lock(mutex_);
+  const bool is_own = abort_code_.has_value();
+  ordered_.wait_until(lock, after(kOwnerEndsSeconds), [this] { return stops_ || abort_code_; });
+  if (stops_) return last_exit_.disarm();
+  if (!is_own) ordered_.wait_until(lock, after(kOthersPrintSeconds), [this] { return stops_; });
+  const int exit_code = abort_code_.value_or(kPeerExitCode);
+  if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
+  lock.unlock();
+  last_exit_.arm(kLastExitSeconds - kOwnerEndsSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang
+  transport_->abort(exit_code);
+  _exit(exit_code);
+}
+
+}  // namespace arbalest::engine::process

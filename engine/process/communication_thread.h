@@ -1,0 +1,124 @@
+// The thread that owns the transport. All calls of MPI are made here, from its initialization to its end.
+//
+// The thread never blocks inside MPI, which would poll at full speed, and it does not spin: after a few microseconds
+// without messages it sleeps, for longer and longer. New work of this process wakes it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/process/last_exit.h"
+#include "engine/process/operations/operation.h"
+#include "engine/process/phase.h"
+#include "engine/process/watchdog.h"
+
+namespace arbalest::engine::process {
+
+class Progress;
+
+// An operation that the thread is asked to run. Its owner may use it again when it has ended.
+struct Submission {
+  Operation* operation = nullptr;
+  int channel = 0;
+  std::optional<std::uint64_t> turn = {};  // 0, 1, 2, ... in the same order on every rank
+  bool waits_for_turn = false;             // starts only after all earlier turns have started
+  bool is_done = false;                    // guarded by the thread's mutex
+};
+
+struct CommunicationOptions {
+  WatchdogOptions watchdog = {};
+  // Limit for the start of MPI, which waits for all processes. After it the process ends with exit code 8.
+  double start_timeout_seconds = 120.0;
+};
+
+class CommunicationThread {
+ public:
+  using Open = std::function<std::unique_ptr<Transport>()>;
+
+  // Calls `open` on the thread. Returns when the transport is open, or throws the error of `open`.
+  CommunicationThread(Open open, CommunicationOptions options);
+  // Without close() the other processes notice that this one is silent.
+  ~CommunicationThread();
+  CommunicationThread(const CommunicationThread&) = delete;
+  CommunicationThread& operator=(const CommunicationThread&) = delete;
+
+  // Only its numbers and names may be asked for; the thread makes the other calls.
+  const Transport& transport() const noexcept { return *transport_; }
+
+  // Any thread may call these.
+  void start(Submission& submission);
+  bool is_done(const Submission& submission);
+  // Blocks until the operation is done. Throws kPeer if another process has died or failed; then every later wait()
+  // throws the same error, and the operation is no longer used.
+  void wait(const Submission& submission);
+
+  // This process cannot go on; the others get to know the reason. Every wait() throws then.
+  void announce_failure(const std::string& reason);
+  void set_position(const Position& position) noexcept;
+  void set_peer_timeout(double seconds) noexcept;
+
+  // The polite end: waits until all processes have called it. No operation may be under way. Throws like wait().
+  void close();
+  // Ends all processes with this exit code. After a failure it first leaves the other survivors a second to print their
+  // messages.
+  [[noreturn]] void abort(int exit_code);
+
+  // CPU time of the thread.
+  double cpu_seconds() const;
+
+ private:
+  enum class Stage { kOpening, kOpen, kClosed, kFailed, kNotOpened };
+
+  void run(const Open& open);
+  void communicate(Progress& progress);
+  bool take_orders(Progress& progress);
+  void take_submissions();
+  void pass_turn(std::uint64_t turn);
+  bool settle(Progress& progress);
+  void publish(Stage stage, const std::optional<Error>& failure);
+  void close_transport();
+  void arm_last_exit(const Error& failure);
+  void end_after_failure(const Error& failure);
+
+  const CommunicationOptions options_;
+  LastExit last_exit_;
+  std::unique_ptr<Transport> transport_;
+  std::atomic<std::uint64_t> position_{0};  // round * 256 + phase
+  std::atomic<double> peer_timeout_;
+
+  std::mutex mutex_;
+  std::condition_variable ordered_;  // the thread sleeps here
+  std::condition_variable changed_;  // everybody else waits here
+  Stage stage_ = Stage::kOpening;
+  std::optional<Error> failure_;            // with kFailed and kNotOpened
+  std::vector<Submission*> submissions_;    // that the thread has not taken
+  std::uint64_t next_turn_ = 0;             // all before it have started
+  std::vector<std::uint64_t> later_turns_;  // that have started
+  bool has_orders_ = false;
+  bool wants_close_ = false;
+  bool stops_ = false;
+  std::optional<int> abort_code_;
+  std::optional<std::string> failure_here_;
+
+  // Used by the thread only.
+  std::vector<Submission*> active_;
+  std::size_t started_ = 0;  // of the active ones
+
+  std::thread thread_;
+};
+
+// The exit code of a process that ends because another one has died (jobs/messages/exit_codes.h).
+inline constexpr int kPeerExitCode = 8;
+// From the news of a failure to the end of a process that does not end by itself.
+inline constexpr double kLastExitSeconds = 5.0;
+
+}  // namespace arbalest::engine::process

@@ -1,0 +1,218 @@
+// MPI with two-sided messages. MPI is initialized for calls from one thread only (MPI_THREAD_FUNNELED): more threads
+// would cost about a microsecond a message. Nothing here blocks between open() and close(): MPI polls at full speed
+// while it blocks.
+#include "engine/process/mpi/module.h"
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace {
+
+#if defined(OPEN_MPI)
+#define ARBALEST_TEXT_OF(x) #x
+#define ARBALEST_TEXT(x) ARBALEST_TEXT_OF(x)
+constexpr const char* kLibrary = "Open MPI " ARBALEST_TEXT(OMPI_MAJOR_VERSION) "." ARBALEST_TEXT(
+    OMPI_MINOR_VERSION) "." ARBALEST_TEXT(OMPI_RELEASE_VERSION);
+#elif defined(MPICH_VERSION)
+constexpr const char* kLibrary = "MPICH " MPICH_VERSION;
+#else
+constexpr const char* kLibrary = "an MPI library";
+#endif
+
+constexpr std::size_t kHostBytes = 256;
+
+struct Message {
+  void* listener;
+  std::uint32_t token;
+};
+
+class Communication {
+ public:
+  // Returns whether it worked; otherwise error() says why.
+  bool open(ArbalestMpiWorld* world) {
+    int provided = MPI_THREAD_SINGLE;
+    if (!check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread")) return false;
+    if (provided < MPI_THREAD_FUNNELED) {
+      error_ = "this MPI library does not support programs with threads (MPI_THREAD_FUNNELED)";
+      return false;
+    }
+    // Our own communicator: nobody else's messages can meet ours, and errors come back instead of ending the process.
+    if (!check(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup")) return false;
+    MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
+    MPI_Comm_rank(communicator_, &world->rank);
+    MPI_Comm_size(communicator_, &world->size);
+    MPI_Comm local = MPI_COMM_NULL;
+    if (!check(MPI_Comm_split_type(communicator_, MPI_COMM_TYPE_SHARED, world->rank, MPI_INFO_NULL, &local),
+               "MPI_Comm_split_type")) {
+      return false;
+    }
+    MPI_Comm_rank(local, &world->local_rank);
+    MPI_Comm_size(local, &world->local_size);
+    MPI_Comm_free(&local);
+    return gather_hosts(world->size);
+  }
+
+  const char* error() const { return error_.c_str(); }
+  const char* host(int rank) const { return hosts_.data() + static_cast<std::size_t>(rank) * kHostBytes; }
+
+  bool send(int peer, int channel, const void* bytes, std::size_t size, Message message) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    return check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, channel, communicator_, &request),
+                 "MPI_Isend") &&
+           add(request, message);
+  }
+
+  bool receive(int peer, int channel, void* bytes, std::size_t size, Message message) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    return check(MPI_Irecv(bytes, static_cast<int>(size), MPI_BYTE, peer, channel, communicator_, &request),
+                 "MPI_Irecv") &&
+           add(request, message);
+  }
+
+  bool all_reduce_sum(const float* from, float* to, std::size_t elements, Message message) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    return check(MPI_Iallreduce(from, to, static_cast<int>(elements), MPI_FLOAT, MPI_SUM, communicator_, &request),
+                 "MPI_Iallreduce") &&
+           add(request, message);
+  }
+
+  int poll(ArbalestMpiCompletion* ended, int capacity) {
+    if (requests_.empty()) return 0;
+    // MPI_Testsome reports as many as it finds, so it gets no more requests than fit.
+    const int count = std::min(static_cast<int>(requests_.size()), std::min(capacity, kMostTested));
+    rotate(count);
+    int found = 0;
+    const int result = MPI_Testsome(count, requests_.data(), &found, indices_.data(), statuses_.data());
+    if (result == MPI_ERR_IN_STATUS) {
+      for (int i = 0; i < found; ++i) {
+        if (!check(statuses_[static_cast<std::size_t>(i)].MPI_ERROR, "MPI_Testsome")) return -1;
+      }
+    } else if (!check(result, "MPI_Testsome")) {
+      return -1;
+    }
+    if (found == MPI_UNDEFINED) return 0;
+    for (int i = 0; i < found; ++i) {
+      const auto index = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
+      int bytes = 0;
+      MPI_Get_count(&statuses_[static_cast<std::size_t>(i)], MPI_BYTE, &bytes);
+      ended[i] = {messages_[index].listener, messages_[index].token, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+    }
+    remove_ended();
+    return found;
+  }
+
+  bool close() {
+    MPI_Comm_free(&communicator_);
+    return check(MPI_Finalize(), "MPI_Finalize");
+  }
+
+  void abort(int exit_code) { MPI_Abort(communicator_, exit_code); }
+
+ private:
+  static constexpr int kMostTested = 512;
+
+  bool check(int result, const char* function) {
+    if (result == MPI_SUCCESS) return true;
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(result, text.data(), &length);
+    error_ = std::string(function) + " failed: " + text.data();
+    return false;
+  }
+
+  bool gather_hosts(int size) {
+    std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
+    int length = 0;
+    if (!check(MPI_Get_processor_name(name.data(), &length), "MPI_Get_processor_name")) return false;
+    std::array<char, kHostBytes> own{};
+    std::snprintf(own.data(), own.size(), "%s", name.data());
+    hosts_.resize(static_cast<std::size_t>(size) * kHostBytes);
+    return check(MPI_Allgather(own.data(), static_cast<int>(kHostBytes), MPI_CHAR, hosts_.data(),
+                               static_cast<int>(kHostBytes), MPI_CHAR, communicator_),
+                 "MPI_Allgather");
+  }
+
+  bool add(MPI_Request request, Message message) {
+    requests_.push_back(request);
+    messages_.push_back(message);
+    if (indices_.size() < requests_.size()) {
+      indices_.resize(requests_.capacity());
+      statuses_.resize(requests_.capacity());
+    }
+    return true;
+  }
+
+  // With more requests than one call tests, each call begins behind those of the call before.
+  void rotate(int count) {
+    if (static_cast<std::size_t>(count) == requests_.size()) return;
+    std::rotate(requests_.begin(), requests_.begin() + count, requests_.end());
+    std::rotate(messages_.begin(), messages_.begin() + count, messages_.end());
+  }
+
+  // MPI has replaced the ended requests by MPI_REQUEST_NULL.
+  void remove_ended() {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i] == MPI_REQUEST_NULL) continue;
+      requests_[kept] = requests_[i];
+      messages_[kept++] = messages_[i];
+    }
+    requests_.resize(kept);
+    messages_.resize(kept);
+  }
+
+  MPI_Comm communicator_ = MPI_COMM_NULL;
+  std::string error_ = "out of memory";  // what is reported where an exception was caught
+  std::vector<char> hosts_;              // [ranks][kHostBytes]
+  std::vector<MPI_Request> requests_;
+  std::vector<Message> messages_;  // of the requests
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+};
+
+Communication& of(void* self) { return *static_cast<Communication*>(self); }
+
+// Memory is out in a function that must not throw.
+template <typename Body>
+int result_of(const Body& body) {
+  try {
+    return body() ? 0 : 1;
+  } catch (...) {
+    return 1;
+  }
+}
+
+constexpr ArbalestMpiModule kModule = {
+    .version = ARBALEST_MPI_MODULE_VERSION,
+    .library = kLibrary,
+    .create = []() -> void* { return new (std::nothrow) Communication; },
+    .open = [](void* self, ArbalestMpiWorld* world) { return result_of([&] { return of(self).open(world); }); },
+    .error = [](void* self) { return of(self).error(); },
+    .host = [](void* self, int rank) { return of(self).host(rank); },
+    .send =
+        [](void* self, int peer, int channel, const void* bytes, size_t size, void* listener, uint32_t token) {
+          return result_of([&] { return of(self).send(peer, channel, bytes, size, {listener, token}); });
+        },
+    .receive =
+        [](void* self, int peer, int channel, void* bytes, size_t size, void* listener, uint32_t token) {
+          return result_of([&] { return of(self).receive(peer, channel, bytes, size, {listener, token}); });
+        },
+    .all_reduce_sum =
+        [](void* self, const float* from, float* to, size_t elements, void* listener, uint32_t token) {
+          return result_of([&] { return of(self).all_reduce_sum(from, to, elements, {listener, token}); });
+        },
+    .poll = [](void* self, ArbalestMpiCompletion* ended, int capacity) { return of(self).poll(ended, capacity); },
+    .close = [](void* self) { return result_of([&] { return of(self).close(); }); },
+    .destroy = [](void* self) { delete &of(self); },
+    .abort = [](void* self, int exit_code) { of(self).abort(exit_code); },
+};
+
+}  // namespace
+
+const ArbalestMpiModule* arbalest_mpi_module() { return &kModule; }

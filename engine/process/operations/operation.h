@@ -1,0 +1,30 @@
+// A collective operation of one rank: a state machine that the arrival of messages moves on. It has no thread and no
+// clock. All ranks start the same operations, each with a channel of its own.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/process/transport.h"
+
+namespace arbalest::engine::process {
+
+class Operation : public Listener {
+ public:
+  virtual const char* name() const noexcept = 0;  // "broadcast"
+  // Posts the first messages. The operation must live until it is done, or until no one polls the transport again.
+  virtual void start(Transport& transport, int channel) = 0;
+  virtual bool done() const noexcept = 0;
+};
+
+// Channels. Two operations on one channel would have to be 8,000 operations apart.
+inline constexpr int kSignalChannel = 0;
+inline constexpr int kControlChannels = 8191;    // operations on bytes and flags
+inline constexpr int kAllReduceChannels = 8192;  // all-reduces; each takes two channels
+
+constexpr int control_channel(std::uint64_t number) { return 1 + static_cast<int>(number % kControlChannels); }
+constexpr int all_reduce_channel(std::uint64_t number) {
+  return 1 + kControlChannels + 2 * static_cast<int>(number % kAllReduceChannels);
+}
+static_assert(all_reduce_channel(kAllReduceChannels - 1) + 1 <= kMaxChannel);
+
+}  // namespace arbalest::engine::process

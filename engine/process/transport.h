@@ -1,0 +1,65 @@
+// How one process exchanges messages with the others. One thread owns a transport and makes all calls. No call blocks,
+// except where a function says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace arbalest::engine::process {
+
+// Gets to know that a message has been sent or has arrived.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  // `token`: what the listener gave with the message. `bytes`: size of the message. May post further messages. Throws
+  // Error if the message is not what it must be.
+  virtual void on_message(std::uint32_t token, std::size_t bytes) = 0;
+};
+
+struct Notify {
+  Listener* listener = nullptr;
+  std::uint32_t token = 0;
+};
+
+// A longer message is sent in pieces.
+inline constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+  // Number of this process among those of its host, and how many there are on it.
+  virtual int local_rank() const noexcept = 0;
+  virtual int local_size() const noexcept = 0;
+  virtual const std::string& host(int rank) const = 0;
+
+  // Post a message to or from another rank. A message meets the receives of the same channel in the order in which both
+  // were posted. The bytes must stay valid, and sent bytes unchanged, until the listener is called, which poll() does.
+  // A receive may be longer than its message. Throw kPeer.
+  //   channel: 0 to kMaxChannel
+  //   bytes: at most kMaxMessageBytes
+  virtual void send(int peer, int channel, std::span<const std::byte> bytes, Notify notify) = 0;
+  virtual void receive(int peer, int channel, std::span<std::byte> bytes, Notify notify) = 0;
+
+  // Sums vectors over all ranks by the library's own algorithm, in an order of additions that the library chooses. All
+  // ranks must start these sums in the same order. The vectors must not overlap. Throws kInternal if there is none.
+  virtual void all_reduce_sum(std::span<const float> from, float* to, Notify notify) = 0;
+
+  // Calls the listeners of messages that have ended. Returns whether there were any. If a listener throws, the next
+  // call goes on with the other messages.
+  virtual bool poll() = 0;
+
+  // Ends the communication, once all messages have ended on all ranks. May block until every rank has called it.
+  virtual void close() = 0;
+  // Ends all processes. Does not return if the library can do it.
+  virtual void abort(int exit_code) noexcept = 0;
+};
+
+// The greatest number that every MPI library allows for a tag.
+inline constexpr int kMaxChannel = 32767;
+
+}  // namespace arbalest::engine::process

@@ -1,0 +1,241 @@
+#include "engine/process/watchdog.h"
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+
+namespace arbalest::engine::process {
+
+namespace {
+
+constexpr double kMostBeatSeconds = 0.5;
+constexpr double kBeatsPerTimeout = 6.0;
+constexpr double kWarningsPerTimeout = 3.0;  // a warning after a third of the time
+
+}  // namespace
+
+Watchdog::Watchdog(Transport& transport, WatchdogOptions options, double now)
+    : transport_(transport),
+      options_(std::move(options)),
+      rank_(transport.rank()),
+      size_(transport.size()),
+      now_(now),
+      next_beat_(now),
+      peers_(static_cast<std::size_t>(transport.size())) {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    peer(rank).last_heard = now;
+    peer(rank).watched = rank_ == 0 || rank == (rank_ + size_ - 1) % size_;
+    peer(rank).gets_beats = rank == 0 || rank == (rank_ + 1) % size_;
+    post_receive(rank);
+  }
+}
+
+double Watchdog::beat_seconds() const noexcept {
+  return std::min(kMostBeatSeconds, options_.peer_timeout_seconds / kBeatsPerTimeout);
+}
+
+double Watchdog::next_tick() const noexcept { return next_beat_; }
+
+void Watchdog::tick(double now) {
+  const double pause = now - now_;
+  now_ = now;
+  if (pause > kLongestPause) {  // this process was stopped itself and has heard nobody; that is not the others' fault
+    for (Peer& peer : peers_) {
+      peer.last_heard += pause;
+      if (peer.farewell_at) *peer.farewell_at += pause;
+    }
+  }
+  const bool beats = now_ >= next_beat_;
+  if (beats) next_beat_ = now_ + beat_seconds();
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    if (peer(rank).watched) look_after(rank);
+    send_due(rank);
+    Peer& to = peer(rank);
+    if (beats && to.gets_beats && !to.is_sending && !to.sent_last && !failure_) {
+      send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
+    }
+  }
+}
+
+void Watchdog::look_after(int rank) {
+  Peer& peer = this->peer(rank);
+  if (failure_ || peer.got_last) return;
+  const double silent = now_ - peer.last_heard;
+  if (silent >= options_.peer_timeout_seconds) {
+    const Signal news{.kind = Kind::kDead,
+                      .round = peer.position.round,
+                      .phase = static_cast<std::uint32_t>(peer.position.phase),
+                      .subject = rank,
+                      .silent_seconds = silent};
+    fail_with(describe_dead(rank, peer.position, silent), news, -1);
+  } else if (silent >= options_.peer_timeout_seconds / kWarningsPerTimeout && !peer.warned) {
+    peer.warned = true;
+    if (options_.warn) {
+      options_.warn(
+          fmt::format("rank {} on host {} has been silent for {:.0f} s (round {}, {}); the run ends if it stays "
+                      "silent for {:.0f} s",
+                      rank, transport_.host(rank), silent, peer.position.round, phase_name(peer.position.phase),
+                      options_.peer_timeout_seconds));
+    }
+  }
+}
+
+std::string Watchdog::describe_dead(int rank, const Position& position, double silent_seconds) const {
+  return fmt::format(
+      "rank {} on host {} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from "
+      "round "
+      "{} ({}). Look at its output and at its host, and resume the run",
+      rank, transport_.host(rank), silent_seconds, position.round, phase_name(position.phase));
+}
+
+// Whoever hears the news passes it on, because the connection of two others may be cut.
+void Watchdog::fail_with(const std::string& message, const Signal& news, int except) {
+  if (failure_) return;
+  failure_ = message;
+  news_ = news;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && rank != except) peer(rank).has_news = true;
+  }
+}
+
+void Watchdog::announce_failure(const std::string& reason) {
+  Signal news{.kind = Kind::kFailed,
+              .round = position_.round,
+              .phase = static_cast<std::uint32_t>(position_.phase),
+              .subject = rank_};
+  std::copy_n(reason.data(), std::min(reason.size(), news.text.size() - 1), news.text.data());
+  fail_with(reason, news, -1);
+}
+
+bool Watchdog::has_spread_failure() const noexcept {
+  return failure_ && std::ranges::none_of(peers_, [](const Peer& peer) { return peer.has_news || peer.is_sending; });
+}
+
+void Watchdog::say_farewell() {
+  said_farewell_ = true;
+  for (int rank = 0; rank < size_; ++rank) peer(rank).owes_farewell = rank != rank_;
+  begin_last_messages();
+}
+
+bool Watchdog::is_closed() const noexcept {
+  for (int rank = 0; rank < size_; ++rank) {
+    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    if (rank != rank_ && (!peer.got_last || !peer.sent_last || peer.is_sending)) return false;
+  }
+  return said_farewell_;
+}
+
+int Watchdog::gone_since(double seconds) const noexcept {
+  for (int rank = 0; rank < size_; ++rank) {
+    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+    if (peer.farewell_at && now_ - *peer.farewell_at >= seconds) return rank;
+  }
+  return -1;
+}
+
+void Watchdog::post_receive(int rank) {
+  transport_.receive(rank, 0, std::as_writable_bytes(std::span(&peer(rank).received, 1)),
+                     {this, static_cast<std::uint32_t>(rank)});
+}
+
+void Watchdog::send(int rank, const Signal& signal) {
+  Peer& peer = this->peer(rank);
+  peer.sent = signal;
+  peer.is_sending = true;
+  transport_.send(rank, 0, std::as_bytes(std::span(&peer.sent, 1)), {this, static_cast<std::uint32_t>(size_ + rank)});
+}
+
+// One message to a rank is under way at a time. News come before all else.
+void Watchdog::send_due(int rank) {
+  Peer& peer = this->peer(rank);
+  if (peer.is_sending || peer.sent_last) return;
+  if (peer.has_news) {
+    peer.has_news = false;
+    send(rank, news_);
+  } else if (peer.owes_farewell) {
+    peer.owes_farewell = false;
+    send(rank, {.kind = Kind::kFarewell});
+  } else if (peer.owes_last) {
+    peer.owes_last = false;
+    peer.sent_last = true;
+    send(rank, {.kind = Kind::kLast});
+  }
+}
+
+void Watchdog::on_message(std::uint32_t token, std::size_t bytes) {
+  const bool was_sent = token >= static_cast<std::uint32_t>(size_);
+  const int rank = static_cast<int>(token) - (was_sent ? size_ : 0);
+  if (was_sent) {
+    peer(rank).is_sending = false;
+    send_due(rank);
+    return;
+  }
+  const Signal signal = peer(rank).received;
+  if (bytes != sizeof(Signal) || signal.magic != Signal{}.magic) {
+    fail(ErrorKind::kPeer,
+         "rank {} on host {} runs another version of the program, or has another byte order; start the same program on "
+         "all hosts",
+         rank, transport_.host(rank));
+  }
+  peer(rank).last_heard = now_;
+  peer(rank).warned = false;
+  if (signal.kind != Kind::kLast) post_receive(rank);
+  handle(rank, signal);
+}
+
+void Watchdog::handle(int rank, const Signal& signal) {
+  Peer& peer = this->peer(rank);
+  const Position position{signal.round, static_cast<Phase>(signal.phase)};
+  const bool is_about_this_rank = signal.subject == rank_;
+  switch (signal.kind) {
+    case Kind::kBeat:
+      peer.position = position;
+      break;
+    case Kind::kDead:
+      fail_with(
+          is_about_this_rank
+              ? fmt::format("the other processes count this one (rank {} on host {}) as dead: they did not hear from "
+                            "it for {:.1f} s. Was it stopped, or its network cut off?",
+                            rank_, transport_.host(rank_), signal.silent_seconds)
+              : describe_dead(signal.subject, position, signal.silent_seconds),
+          signal, rank);
+      break;
+    case Kind::kFailed:
+      fail_with(fmt::format("rank {} on host {} has failed in round {} ({}): {}", signal.subject,
+                            transport_.host(signal.subject), position.round, phase_name(position.phase),
+                            std::string_view(signal.text.data())),
+                signal, rank);
+      break;
+    case Kind::kFarewell:
+      peer.farewell_at = now_;
+      begin_last_messages();
+      break;
+    case Kind::kLast:
+      peer.got_last = true;
+      break;
+  }
+}
+
+// Once all have said farewell, no rank starts anything. Each sends its last message and waits for those of all others.
+void Watchdog::begin_last_messages() {
+  if (!said_farewell_) return;
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_ && !peer(rank).farewell_at) return;
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    peer(rank).owes_last = true;
+    // The ranks that have watched it until now may end before this one.
+    peer(rank).watched = true;
+    peer(rank).last_heard = now_;
+  }
+}
+
+}  // namespace arbalest::engine::process

@@ -1,0 +1,113 @@
+// Notices processes that have died, hang or are cut off. Neither MPI nor NCCL does.
+//
+// Every rank sends a heartbeat to rank 0 and to the rank after it. Those two watch it: rank 0 may be the dead one. Who
+// sees that a rank is silent tells all others, so every survivor can name it. The same channel carries the news that a
+// rank fails, and the farewell at the end.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/process/phase.h"
+#include "engine/process/transport.h"
+
+namespace arbalest::engine::process {
+
+struct WatchdogOptions {
+  double peer_timeout_seconds = 30.0;  // a rank that is silent for longer is dead
+  // Gets warnings, on the thread that calls the watchdog. May be empty.
+  std::function<void(const std::string& message)> warn = {};
+};
+
+// Time is passed in: seconds from any start.
+class Watchdog final : private Listener {
+ public:
+  Watchdog(Transport& transport, WatchdogOptions options, double now);
+
+  double peer_timeout() const noexcept { return options_.peer_timeout_seconds; }
+  void set_peer_timeout(double seconds) noexcept { options_.peer_timeout_seconds = seconds; }
+  // The others hear of a new phase at once, and of a new round with the next heartbeat.
+  void set_position(const Position& position) noexcept {
+    if (position.phase != position_.phase) next_beat_ = now_;
+    position_ = position;
+  }
+
+  // Call it before each poll of the transport, and often enough: at least every kLongestPause.
+  void tick(double now);
+  // When tick() next has to do something if no message arrives.
+  double next_tick() const noexcept;
+
+  // Set once a rank is dead or has failed. The message names it.
+  const std::optional<std::string>& failure() const noexcept { return failure_; }
+  // Tells all others that this rank fails.
+  void announce_failure(const std::string& reason);
+  // Whether the news of a failure has left this process.
+  bool has_spread_failure() const noexcept;
+
+  // The polite end: this rank starts no further operation. When all ranks have said so, each sends one last message.
+  void say_farewell();
+  // Whether every rank has sent its last message, and ours have left.
+  bool is_closed() const noexcept;
+  // A rank that has said farewell since at least `seconds`, or -1.
+  int gone_since(double seconds) const noexcept;
+
+  static constexpr double kLongestPause = 1.0;
+
+ private:
+  enum class Kind : std::uint32_t { kBeat = 1, kDead, kFailed, kFarewell, kLast };
+  struct Signal {
+    std::uint32_t magic = 0x6172'6232;
+    Kind kind = Kind::kBeat;
+    std::uint64_t round = 0;
+    std::uint32_t phase = 0;
+    std::int32_t subject = 0;  // kDead: the dead rank; kFailed: the failed rank
+    double silent_seconds = 0.0;
+    std::array<char, 216> text{};  // kFailed: the reason, ended by a 0
+  };
+  struct Peer {
+    bool watched = false;  // by this rank
+    bool gets_beats = false;
+    double last_heard = 0.0;
+    bool warned = false;
+    Position position;
+    Signal received;
+    Signal sent;
+    bool is_sending = false;
+    bool has_news = false;  // news of the failure are to be sent
+    bool owes_farewell = false;
+    bool owes_last = false;
+    bool sent_last = false;
+    std::optional<double> farewell_at;
+    bool got_last = false;
+  };
+
+  void on_message(std::uint32_t token, std::size_t bytes) override;
+  void handle(int rank, const Signal& signal);
+  void post_receive(int rank);
+  void send_due(int rank);
+  void send(int rank, const Signal& signal);
+  void look_after(int rank);
+  void begin_last_messages();
+  void fail_with(const std::string& message, const Signal& news, int except);
+  std::string describe_dead(int rank, const Position& position, double silent_seconds) const;
+  double beat_seconds() const noexcept;
+  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+
+  Transport& transport_;
+  WatchdogOptions options_;
+  const int rank_;
+  const int size_;
+  double now_;
+  double next_beat_;
+  Position position_;
+  std::vector<Peer> peers_;
+  bool said_farewell_ = false;
+  std::optional<std::string> failure_;
+  Signal news_;
+};
+
+}  // namespace arbalest::engine::process

@@ -1,0 +1,174 @@
+#include "engine/process/world.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <new>
+#include <utility>
+
+#include "engine/process/operations/agree.h"
+#include "engine/process/operations/broadcast.h"
+#include "engine/process/operations/flag_reduction.h"
+#include "engine/process/operations/gather.h"
+#include "engine/process/operations/library_all_reduce.h"
+
+namespace arbalest::engine::process {
+
+PreparedAllReduce::PreparedAllReduce(CommunicationThread* communication, std::span<float> values,
+                                     AllReduceMethod method, const AllReduceOptions& options)
+    : communication_(communication), method_(method) {
+  if (communication_ == nullptr) return;
+  const Transport& transport = communication_->transport();
+  if (method_ == AllReduceMethod::kCanonical) {
+    operation_ = std::make_unique<AllReduce>(values, transport.rank(), transport.size(), options);
+  } else {
+    operation_ = std::make_unique<LibraryAllReduce>(values);
+  }
+  submission_.operation = operation_.get();
+}
+
+PreparedAllReduce::~PreparedAllReduce() = default;
+
+void PreparedAllReduce::start(std::uint64_t turn) {
+  if (communication_ == nullptr) return;
+  submission_.channel = all_reduce_channel(turn);
+  submission_.turn = turn;
+  submission_.waits_for_turn = method_ == AllReduceMethod::kLibrary;
+  communication_->start(submission_);
+}
+
+bool PreparedAllReduce::is_done() { return communication_ == nullptr || communication_->is_done(submission_); }
+
+void PreparedAllReduce::wait() {
+  if (communication_ != nullptr) communication_->wait(submission_);
+}
+
+struct PendingFlags::State {
+  State(CommunicationThread* thread, std::uint64_t flags) : communication(thread), reduction(flags) {}
+
+  // The thread uses the operation until it is done. An error comes back from every later operation.
+  ~State() {
+    try {
+      if (communication != nullptr) communication->wait(submission);
+    } catch (const Error&) {
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  CommunicationThread* communication;
+  FlagReduction reduction;
+  Submission submission;
+};
+
+PendingFlags::PendingFlags(CommunicationThread* communication, std::uint64_t flags, int channel)
+    : state_(std::make_unique<State>(communication, flags)) {
+  if (communication == nullptr) return;
+  state_->submission = {.operation = &state_->reduction, .channel = channel};
+  communication->start(state_->submission);
+}
+
+PendingFlags::PendingFlags(PendingFlags&& other) noexcept = default;
+PendingFlags& PendingFlags::operator=(PendingFlags&& other) noexcept = default;
+PendingFlags::~PendingFlags() = default;
+
+bool PendingFlags::is_done() {
+  return state_->communication == nullptr || state_->communication->is_done(state_->submission);
+}
+
+std::uint64_t PendingFlags::wait() {
+  if (state_->communication != nullptr) state_->communication->wait(state_->submission);
+  return state_->reduction.result();
+}
+
+World::World(CommunicationThread::Open open, CommunicationOptions options)
+    : communication_(std::make_unique<CommunicationThread>(std::move(open), std::move(options))) {
+  const Transport& transport = communication_->transport();
+  rank_ = transport.rank();
+  size_ = transport.size();
+  local_rank_ = transport.local_rank();
+  local_size_ = transport.local_size();
+  hosts_.clear();
+  for (int rank = 0; rank < size_; ++rank) hosts_.push_back(transport.host(rank));
+}
+
+World::~World() = default;
+
+void World::run(Operation& operation) {
+  if (communication_ == nullptr) return;
+  Submission submission{.operation = &operation, .channel = control_channel(controls_++)};
+  communication_->start(submission);
+  communication_->wait(submission);
+}
+
+void World::broadcast(std::string& bytes, int root) {
+  Broadcast broadcast(bytes, root);
+  run(broadcast);
+}
+
+std::vector<std::string> World::gather(std::string_view bytes) {
+  if (communication_ == nullptr) return {std::string(bytes)};
+  Gather gather(bytes);
+  run(gather);
+  return std::move(gather.result());
+}
+
+std::vector<int> World::agree(std::string_view value) {
+  Agree agree(value);
+  run(agree);
+  return agree.differing();
+}
+
+void World::barrier() { any_of(0); }
+
+std::uint64_t World::any_of(std::uint64_t flags) {
+  FlagReduction reduction(flags);
+  run(reduction);
+  return reduction.result();
+}
+
+PendingFlags World::start_flags(std::uint64_t flags) {
+  return {communication_.get(), flags, control_channel(controls_++)};
+}
+
+std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> values) {
+  try {
+    return std::make_unique<PreparedAllReduce>(communication_.get(), values, all_reduce_method_, all_reduce_options_);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::kOutOfMemory, "out of memory for the buffers of an all-reduce of {} numbers", values.size());
+  }
+}
+
+void World::set_position(std::uint64_t round, Phase phase) noexcept {
+  if (communication_ != nullptr) communication_->set_position({round, phase});
+}
+
+void World::set_peer_timeout(double seconds) noexcept {
+  if (communication_ != nullptr) communication_->set_peer_timeout(seconds);
+}
+
+void World::announce_failure(const std::string& reason) {
+  if (communication_ != nullptr) communication_->announce_failure(reason);
+}
+
+void World::close() {
+  if (communication_ != nullptr) communication_->close();
+}
+
+void World::abort(int exit_code) {
+  if (communication_ != nullptr) communication_->abort(exit_code);
+  std::fflush(nullptr);
+  _exit(exit_code);
+}
+
+double World::communication_cpu_seconds() const {
+  return communication_ == nullptr ? 0.0 : communication_->cpu_seconds();
+}
+
+std::unique_ptr<World> open_world(const std::optional<Launch>& launch, const CommunicationOptions& options,
+                                  const std::vector<std::filesystem::path>& directories) {
+  if (!launch) return std::make_unique<World>();
+  return std::make_unique<World>([&] { return open_module_transport(*launch, directories); }, options);
+}
+
+}  // namespace arbalest::engine::process

@@ -1,0 +1,194 @@
+// The world of one process, and worlds of several ranks in threads of this process.
+#include "engine/process/world.h"
+
+#include <array>
+#include <functional>
+#include <thread>
+
+#include "engine/process/idling.h"
+#include "tests/process/memory_network.h"
+#include "tests/process/vectors.h"
+#include "tests/support/catch.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::process::AllReduceMethod;
+using engine::process::Phase;
+using engine::process::World;
+
+// Runs `body` for each rank in a thread of its own.
+void on_ranks(int ranks, const std::function<void(int rank)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+TEST_CASE("world: a single process is alone, and every operation returns at once") {
+  const std::unique_ptr<World> world = engine::process::open_world(std::nullopt, {});
+  CHECK(world->rank() == 0);
+  CHECK(world->size() == 1);
+  CHECK(world->local_rank() == 0);
+  CHECK(world->local_size() == 1);
+  std::string text = "job";
+  world->broadcast(text);
+  CHECK(text == "job");
+  CHECK(world->gather("bytes") == std::vector<std::string>{"bytes"});
+  CHECK(world->agree("anything").empty());
+  world->barrier();
+  CHECK(world->any_of(5) == 5);
+  CHECK(world->start_flags(6).wait() == 6);
+  std::vector<float> values{1.0F, 2.0F};
+  const auto sum = world->prepare_all_reduce(values);
+  sum->start(world->next_turn());
+  sum->wait();
+  CHECK(values == std::vector<float>{1.0F, 2.0F});
+  world->set_position(1, Phase::kTraining);
+  CHECK(world->communication_cpu_seconds() == 0.0);
+  world->close();
+}
+
+TEST_CASE("world: ranks exchange bytes, values and flags") {
+  constexpr int kRanks = 4;
+  MemoryNetwork network(kRanks);
+  std::array<std::string, kRanks> broadcast;
+  std::array<std::vector<std::string>, kRanks> gathered;
+  std::array<std::vector<int>, kRanks> differing;
+  std::array<std::uint64_t, kRanks> flags{};
+  std::array<std::uint64_t, kRanks> later_flags{};
+  std::array<double, kRanks> cpu_seconds{};
+  on_ranks(kRanks, [&](int rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    const std::unique_ptr<World> world = network.open(rank);
+    engine::process::PendingFlags pending = world->start_flags(std::uint64_t{1} << rank);
+    broadcast[i] = rank == 2 ? "from rank 2" : "";
+    world->broadcast(broadcast[i], 2);
+    gathered[i] = world->gather(std::to_string(rank));
+    differing[i] = world->agree(rank == 3 ? "b" : "a");
+    flags[i] = world->any_of(rank == 1 ? 8 : 0);
+    world->barrier();
+    later_flags[i] = pending.wait();
+    world->close();
+    cpu_seconds[i] = world->communication_cpu_seconds();
+  });
+  for (std::size_t rank = 0; rank < kRanks; ++rank) {
+    CHECK(broadcast[rank] == "from rank 2");
+    CHECK(gathered[rank] == (rank == 0 ? std::vector<std::string>{"0", "1", "2", "3"} : std::vector<std::string>{}));
+    CHECK(differing[rank] == std::vector<int>{3});
+    CHECK(flags[rank] == 8);
+    CHECK(later_flags[rank] == 15);
+    CHECK(cpu_seconds[rank] > 0.0);
+  }
+}
+
+TEST_CASE("world: all-reduces of several vectors run at the same time, started in another order on each rank") {
+  constexpr int kRanks = 3;
+  constexpr std::size_t kVectors = 4;
+  constexpr int kRounds = 20;
+  const auto method = GENERATE(AllReduceMethod::kCanonical, AllReduceMethod::kLibrary);
+  MemoryNetwork network(kRanks);
+  std::vector<Addends> addends;
+  for (unsigned i = 0; i < kVectors; ++i) addends.emplace_back(kRanks, 200 + 100 * i, i);
+  std::array<int, kRanks> wrong{};
+  on_ranks(kRanks, [&](int rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    const std::unique_ptr<World> world = network.open(rank);
+    world->set_all_reduce(method);
+    std::vector<std::vector<float>> values;
+    for (const Addends& of : addends) values.push_back(of.of_rank[i]);
+    std::vector<std::unique_ptr<engine::process::PreparedAllReduce>> sums;
+    for (std::vector<float>& vector : values) sums.push_back(world->prepare_all_reduce(vector));
+    for (int round = 0; round < kRounds; ++round) {
+      std::array<std::uint64_t, kVectors> turns{};
+      for (std::uint64_t& turn : turns) turn = world->next_turn();
+      for (std::size_t v = 0; v < kVectors; ++v) values[v] = addends[v].of_rank[i];
+      for (std::size_t step = 0; step < kVectors; ++step) {
+        const std::size_t v = (step + i) % kVectors;
+        sums[v]->start(turns[v]);
+      }
+      for (std::size_t v = 0; v < kVectors; ++v) {
+        sums[v]->wait();
+        // Up to three addends, the tree is the plain order.
+        wrong[i] += values[v] == addends[v].sum ? 0 : 1;
+      }
+    }
+    world->close();
+  });
+  for (const int count : wrong) CHECK(count == 0);
+}
+
+TEST_CASE("world: a rank that is cut off is named by every waiting thread of the others") {
+  constexpr int kRanks = 3;
+  MemoryNetwork network(kRanks);
+  std::array<std::string, kRanks> messages;
+  std::array<std::string, kRanks> later_messages;
+  std::array<engine::ErrorKind, kRanks> kinds{};
+  on_ranks(kRanks, [&](int rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    const std::unique_ptr<World> world = network.open(rank, 0.5);
+    world->set_position(3, Phase::kSaving);
+    world->barrier();
+    if (rank == 1) network.cut_off(1);
+    for (std::string* message : {&messages[i], &later_messages[i]}) {
+      try {
+        world->barrier();
+      } catch (const engine::Error& error) {
+        kinds[i] = error.kind();
+        *message = error.what();
+      }
+    }
+  });
+  for (const std::size_t rank : {0U, 2U}) {
+    CHECK_THAT(messages[rank], ContainsSubstring("rank 1 on host here is dead, stopped or cut off"));
+    CHECK(later_messages[rank] == messages[rank]);
+    CHECK(kinds[rank] == engine::ErrorKind::kPeer);
+  }
+  CHECK_FALSE(messages[1].empty());  // it blames one of the others
+}
+
+TEST_CASE("world: a rank that fails tells the others the reason") {
+  constexpr int kRanks = 3;
+  MemoryNetwork network(kRanks);
+  std::array<std::string, kRanks> messages;
+  on_ranks(kRanks, [&](int rank) {
+    const std::unique_ptr<World> world = network.open(rank);
+    world->set_position(9, Phase::kTraining);
+    world->barrier();
+    if (rank == 2) world->announce_failure("its disk is full");
+    try {
+      world->barrier();
+    } catch (const engine::Error& error) {
+      messages[static_cast<std::size_t>(rank)] = error.what();
+    }
+  });
+  for (const std::size_t rank : {0U, 1U}) {
+    CHECK(messages[rank] == "rank 2 on host here has failed in round 9 (training): its disk is full");
+  }
+}
+
+TEST_CASE("world: an error at the start comes from the constructor") {
+  const auto open = []() -> std::unique_ptr<engine::process::Transport> {
+    engine::fail(engine::ErrorKind::kUsage, "no MPI here");
+  };
+  CHECK_THROWS_WITH(World(open, {}), "no MPI here");
+}
+
+TEST_CASE("world: the communication thread sleeps longer and longer, less so during an operation") {
+  engine::process::Idling idling;
+  idling.reset(100.0);
+  CHECK(idling.next_sleep(100.0 + 10e-6, true) == 0.0);
+  for (const double seconds : {50e-6, 100e-6, 200e-6, 200e-6}) {
+    CHECK(idling.next_sleep(100.001, true) == Approx(seconds));
+  }
+  for (const double seconds : {200e-6, 400e-6, 800e-6, 1600e-6, 3200e-6, 5e-3, 5e-3}) {
+    CHECK(idling.next_sleep(100.001, false) == Approx(seconds));
+  }
+  CHECK(idling.next_sleep(100.001, true) == Approx(200e-6));
+  idling.reset(101.0);
+  CHECK(idling.next_sleep(101.0, true) == 0.0);
+  CHECK(idling.next_sleep(101.001, true) == Approx(50e-6));
+}
+
+}  // namespace arbalest::tests
