@@ -1,16 +1,42 @@
 #include "jobs/report/metrics_log.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "jobs/export/atomic_file.h"
 
 namespace arbalest::jobs {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+fs::path directory_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// Device and inode of a file; zeros if it is not there.
+std::pair<dev_t, ino_t> identity(const fs::path& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
+
+bool is_locked(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  close(file);
+  return locked;
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(std::filesystem::path path, int file)
+    : path_(std::move(path)), file_(file), directory_(identity(directory_of(path_))) {}
 
 MetricsLog::~MetricsLog() { close(file_); }
 
@@ -32,12 +58,11 @@ void MetricsLog::check_place() const {
   } else if (errno != ENOENT && errno != ENOTDIR) {
     return;  // whether it is there cannot be told
   }
-  std::error_code error;
-  const fs::path directory = path_.has_parent_path() ? path_.parent_path() : fs::path(".");
-  if (!fs::is_directory(directory, error)) {
+  // Another run may be in a directory of the same name by now.
+  if (identity(directory_of(path_)) != directory_ || is_locked(path_)) {
     throw RunGone(fmt::format(
         "the directory '{}' was deleted or renamed while its run was training, so nothing can be saved there",
-        directory.string()));
+        directory_of(path_).string()));
   }
   engine::fail(engine::ErrorKind::kInternal, "'{}' was deleted or replaced while its run was training", path_.string());
 }
@@ -65,19 +90,22 @@ std::uint64_t MetricsLog::file_bytes() const {
 
 std::uint64_t MetricsLog::bytes() const { return file_bytes() + waiting_.size(); }
 
-bool MetricsLog::ends_within_line() const {
-  const std::uint64_t size = file_bytes();
-  char last = 0;
-  if (size == 0) return false;
-  return pread(file_, &last, 1, static_cast<off_t>(size - 1)) != 1 || last != '\n';
+std::uint64_t MetricsLog::end_of_line_before(std::uint64_t end) const {
+  std::string text(std::min<std::uint64_t>(end, 1U << 20U), '\0');  // longer than any line
+  const auto begin = end - text.size();
+  const ssize_t read = pread(file_, text.data(), text.size(), static_cast<off_t>(begin));
+  if (read < 0) fail_write(path_, errno);
+  text.resize(static_cast<std::size_t>(read));
+  const std::size_t last = text.rfind('\n');
+  return last == std::string::npos ? 0 : begin + last + 1;
 }
 
 void MetricsLog::cut(std::uint64_t bytes) {
   ARBALEST_CHECK(waiting_.empty());
+  // A power loss and lines that could not be written leave fewer bytes, which need not end with a line.
   const std::uint64_t size = file_bytes();
-  if (size < bytes && ends_within_line()) write_fully(file_, std::as_bytes(std::span("\n", 1)), path_);
-  if (size <= bytes) return;
-  if (ftruncate(file_, static_cast<off_t>(bytes)) != 0) fail_write(path_, errno);
+  const std::uint64_t end = end_of_line_before(std::min(size, bytes));
+  if (size > end && ftruncate(file_, static_cast<off_t>(end)) != 0) fail_write(path_, errno);
 }
 
 void MetricsLog::sync() {

@@ -1,6 +1,8 @@
 // metrics.jsonl: the events of a run, one JSON object per line, each with its `event`.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -24,7 +26,7 @@ class RunGone final : public engine::Error {
 class MetricsLog {
  public:
   // `file`: descriptor open for reading and appending; the log closes it. `path`: of the file.
-  MetricsLog(std::filesystem::path path, int file) : path_(std::move(path)), file_(file) {}
+  MetricsLog(std::filesystem::path path, int file);
   ~MetricsLog();
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
@@ -40,18 +42,19 @@ class MetricsLog {
   std::size_t waiting_lines() const noexcept { return waiting_lines_; }
   // Length of the file, with the waiting lines.
   std::uint64_t bytes() const;
-  // Cuts the file to its first `bytes`. A shorter file, which a power loss can leave, gets an end of line if it lacks
-  // one. No line may wait.
+  // Cuts the file to the whole lines in its first `bytes`; a power loss can leave fewer. No line may wait.
   void cut(std::uint64_t bytes);
 
  private:
   std::uint64_t file_bytes() const;
   void check_place() const;
   void write_waiting();
-  bool ends_within_line() const;
+  // Where the last whole line in the first `end` bytes ends.
+  std::uint64_t end_of_line_before(std::uint64_t end) const;
 
   std::filesystem::path path_;
   int file_;
+  std::pair<dev_t, ino_t> directory_;  // device and inode of the file's directory
   std::string waiting_;
   std::size_t waiting_lines_ = 0;
   bool sync_failed_ = false;

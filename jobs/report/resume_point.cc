@@ -95,7 +95,7 @@ std::string completed_text(const fs::path& directory, const std::optional<Resume
   }
   if (!summary) return "";
   // A later process of the run saved this checkpoint and was killed before its end, so the summary is an earlier one's.
-  const bool has_gone_on = point && summary->mini_batches && *summary->mini_batches != point->saved.training.batches;
+  const bool has_gone_on = point && summary->mini_batches && *summary->mini_batches < point->saved.training.batches;
   const bool is_target = summary->status == "target_reached";
   if (has_gone_on) return "";
   if (!is_target && summary->status != "completed") return "";

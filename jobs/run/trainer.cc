@@ -91,6 +91,7 @@ class Trainer {
         return;
       }
     }
+    ends_before_epoch(run_);  // a resumed run may have no epoch left
     run_.summary.unused_switches =
         run_.state.unused_switches + static_cast<int>(run_.job.switches.size() - run_.state.switches_done);
   }
@@ -128,13 +129,14 @@ class Trainer {
       epoch_learning_rate_ = static_cast<double>(scheduler().learning_rate());
       changes_.account(scheduler().advance(run_.session->training_ring(), 1));
       report_progress();
+      if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
       if (scheduler().batches() < end) save_if_due();
     }
   }
 
   // The time of a save is no training time for the tuner.
   void save_if_due() {
-    if (!checkpoints_) return refuse_save_requests(context_, refused_requests_);
+    if (!checkpoints_) return;
     checkpoints_->report(/*wait=*/false);
     if (!checkpoints_->is_due()) return;
     changes_.account(scheduler().drain());

@@ -85,7 +85,7 @@ TEST_CASE("wrong files of a validation set are refused at their position") {
   CHECK_THAT(said_of(with_data(std::string(kNpy) + "validation_images: 'train_images.npy' validation_labels: 'l' } }")),
              ContainsSubstring("validation_images names the training set, 'train_images.npy'"));
   CHECK_THAT(
-      said_of(with_data("data { mnist { validation_images: 't10k-images-idx3-ubyte' validation_labels: 'l' } }")),
+      said_of(with_data("data { mnist { validation_images: 't10k-images-idx3-ubyte.gz' validation_labels: 'l' } }")),
       ContainsSubstring("job.txtpb:3:16: error: validation_images names the test set"));
   CHECK_THAT(said_of(with_data("data { cifar100 { validation: 'train.bin' } }")),
              ContainsSubstring("validation names the training set, 'train.bin'"));

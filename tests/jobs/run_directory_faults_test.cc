@@ -41,9 +41,12 @@ TEST_CASE("metrics: a line that cannot be written waits, and no part of it is in
   CHECK(log.is_whole());
   log.cut(whole.size() + 100);  // a shorter file that ends with a line
   CHECK(tests::read_text(path) == whole);
-  log.cut(whole.size() - 5);
-  log.cut(whole.size());  // within a line
-  CHECK(tests::read_text(path) == whole.substr(0, whole.size() - 5) + "\n");
+  log.cut(whole.size() - 5);  // within a line
+  CHECK(tests::read_text(path) == first + "{\"event\":\"epoch\",\"epoch\":1}\n");
+  log.cut(first.size());
+  CHECK(tests::read_text(path) == first);
+  log.cut(first.size() - 1);
+  CHECK(tests::read_text(path).empty());
 }
 
 namespace {
@@ -111,6 +114,15 @@ TEST_CASE("run directory: a run whose directory is gone ends at the next line") 
   BegunRun run(directory / "run");
   SECTION("deleted") { fs::remove_all(directory / "run"); }
   SECTION("renamed") { fs::rename(directory / "run", directory / "other"); }
+  std::optional<RunDirectory> other;
+  SECTION("deleted, and another run has taken its name") {
+    fs::remove_all(directory / "run");
+    other.emplace(directory / "run", "trial");
+  }
+  SECTION("emptied, and another run has taken its place") {
+    for (const char* file : {kJobFile, kMetricsFile}) fs::remove(directory / "run" / file);
+    other.emplace(directory / "run", "trial");
+  }
   const auto check = [&](const std::function<void()>& write) {
     try {
       write();

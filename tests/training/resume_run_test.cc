@@ -306,6 +306,14 @@ TEST_CASE("a run that was killed after it reached its target trains no further",
   CHECK_FALSE(higher.summary.time_to_accuracy_seconds);
 }
 
+TEST_CASE("a run that was killed after it reached its target in its last epoch has reached it", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({"training.target_accuracy=0.5", "training.max_epochs=1"});
+  const TemporaryDirectory output;
+  REQUIRE(train_part(job, output.path()).summary.status == RunStatus::kTargetReached);
+  fs::remove(output.path() / jobs::kSummaryFile);
+  CHECK(train_part(job, output.path()).summary.status == RunStatus::kTargetReached);
+}
+
 TEST_CASE("a run that went on past its end and was killed there is not complete", "[checkpoint]") {
   const jobs::JobOptions job = job_with({"training.target_accuracy=0.7"});
   const TemporaryDirectory output;

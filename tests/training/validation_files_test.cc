@@ -231,7 +231,7 @@ TEST_CASE("examples of another set cannot validate by mistake", "[training]") {
   CHECK_THAT(
       problem_with("images { directory: 'folders' classes: 3 validation: 'val.txt' " + std::string(kDecoding) + " }",
                    root.path()),
-      ContainsSubstring("train/class2/05.png is in the training set, too"));
+      ContainsSubstring("train/class2/05.png is in " + (root / "folders/train").string() + ", too"));
   jobs::write_image_shards({.source = {root / "folders", "train", "test"},
                             .output = root / "shards",
                             .images_per_shard = 10,

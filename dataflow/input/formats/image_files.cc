@@ -130,6 +130,22 @@ class ImageFiles final : public EncodedExamples {
   std::vector<ImageFile> files_;
 };
 
+// Throws if an image of the validation set is also in `other`, the set that `name` lists.
+void check_disjoint(const ImageFilesSource& source, const FilesByClass& other, const std::string& name,
+                    const FilesByClass& validation) {
+  std::set<fs::path> known;
+  for (const auto& [folder, files] : other) {
+    for (const fs::path& file : files) known.insert(file.lexically_normal());
+  }
+  for (const auto& [folder, files] : validation) {
+    for (const fs::path& file : files) {
+      if (!known.contains(file.lexically_normal())) continue;
+      fail(ErrorKind::kData, "{}: {} is in {}, too: a run is judged by images of no other set; list it in one of them",
+           (source.directory / source.validation).string(), file.string(), (source.directory / name).string());
+    }
+  }
+}
+
 void check_validation(const ImageFilesSource& source, const FilesByClass& training, const FilesByClass& validation) {
   const std::string path = (source.directory / source.validation).string();
   for (const auto& [name, files] : training) {
@@ -138,15 +154,8 @@ void check_validation(const ImageFilesSource& source, const FilesByClass& traini
       fail(ErrorKind::kData, "{}: there is no image of class '{}', which is one of the training set, {}; add some",
            path, name, (source.directory / source.train).string());
     }
-    const std::set<fs::path> trained(files.begin(), files.end());
-    for (const fs::path& file : same->second) {
-      if (!trained.contains(file)) continue;
-      fail(ErrorKind::kData,
-           "{}: {} is in the training set, too, {}: the run would be judged by what it has learned; list it in one of "
-           "them",
-           path, file.string(), (source.directory / source.train).string());
-    }
   }
+  check_disjoint(source, training, source.train, validation);
 }
 
 }  // namespace
@@ -158,7 +167,11 @@ ImageFileList list_image_files(const ImageFilesSource& source, Split split, std:
       split == Split::kTrain ? lister.list(source.train) : Lister(source, of_training).list(source.train);
   const std::string& name_of_wanted = split == Split::kTest ? source.test : source.validation;
   const FilesByClass wanted = split == Split::kTrain ? training : lister.list(name_of_wanted);
-  if (split == Split::kValidation) check_validation(source, training, wanted);
+  if (split == Split::kValidation) {
+    check_validation(source, training, wanted);
+    std::vector<std::string> of_test;  // reported when the test split itself is listed
+    check_disjoint(source, Lister(source, of_test).list(source.test), source.test, wanted);
+  }
   ImageFileList result;
   std::map<std::string, std::int32_t> labels;
   for (const auto& [name, files] : training) {

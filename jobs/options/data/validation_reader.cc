@@ -66,11 +66,12 @@ std::vector<FileField> fields_of(const v1::Data& data) {
   return {};
 }
 
-// Whether both are the name of the same file, such as "val" and "./val/".
+// Whether both are the name of the same file, such as "val" and "./val/", or "images" and "images.gz".
 bool is_same(const std::string& a, const std::string& b) {
   const auto plain = [](const std::string& name) {
     std::string text = std::filesystem::path(name).lexically_normal().string();
     if (text.ends_with('/')) text.pop_back();
+    if (text.ends_with(".gz")) text.resize(text.size() - 3);
     return text;
   };
   return !b.empty() && plain(a) == plain(b);
