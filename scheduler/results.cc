@@ -119,15 +119,17 @@ void Scheduler::check_copies(const Stride& stride) {
   std::vector<std::string> devices;
   for (const std::size_t d : faulty) devices.push_back(hashes_text(pools_[d]->device().name(), hashes[d]));
   const bool is_one = faulty.size() == 1;
+  const std::string away =
+      pools_.size() == 1 ? "" : fmt::format("take {} out of the job's devices, ", is_one ? "it" : "the faulty one");
   engine::fail(
       engine::ErrorKind::kDevice,
       "after round {} (mini-batch {}) the devices' copies of the model differ: {} {}; memory there, or what "
       "carries data to it, changes bits: test {} (a GPU by `nvidia-smi -q -d ECC`, a machine by a memory test), "
-      "take {} out of the job's devices, and go on with --resume from a checkpoint at or before mini-batch {}, "
+      "{}and go on with --resume from a checkpoint at or before mini-batch {}, "
       "where the copies were last equal",
       stride.round, stride.batches,
       is_one ? "the wrong one is" : "nothing tells which of these is wrong:", fmt::join(devices, ", "),
-      is_one ? "it" : "them", is_one ? "it" : "the faulty one", equal_at_);
+      is_one ? "it" : "them", away, equal_at_);
 }
 
 }  // namespace arbalest::scheduler

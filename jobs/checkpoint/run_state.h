@@ -34,7 +34,8 @@ struct PlateauState {
 // How often the run has gone back to a checkpoint because training had diverged.
 struct RollbackState {
   int count = 0;
-  double factor = 1.0;  // of the learning rate, for all of them
+  double factor = 1.0;                         // of the learning rate, for all of them
+  std::optional<std::uint64_t> to_batch = {};  // mini-batches of the checkpoint that it went back to last
 };
 
 struct RunState {

@@ -109,6 +109,7 @@ std::string run_state_text(const SavedRun& saved) {
   *message.mutable_plateau() = to_proto(run.plateau);
   message.mutable_rollbacks()->set_count(run.rollbacks.count);
   message.mutable_rollbacks()->set_factor(run.rollbacks.factor);
+  if (run.rollbacks.to_batch) message.mutable_rollbacks()->set_to_batch(*run.rollbacks.to_batch);
   for (const LearnerStep& step : run.learners) {
     v1::RunState::LearnerStep& added = *message.add_learners();
     added.set_at_batch(step.at_batch);
@@ -150,7 +151,8 @@ SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
   run.first_skipped = message.first_skipped();
   read_scores(message.scores(), run);
   run.plateau = read_plateau(message);
-  if (message.has_rollbacks()) run.rollbacks = {message.rollbacks().count(), message.rollbacks().factor()};
+  if (message.has_rollbacks()) run.rollbacks = {message.rollbacks().count(), message.rollbacks().factor(), {}};
+  if (message.rollbacks().has_to_batch()) run.rollbacks.to_batch = message.rollbacks().to_batch();
   run.metrics_bytes = message.metrics_bytes();
   saved.origin = {message.origin().program(),
                   message.origin().processor(),

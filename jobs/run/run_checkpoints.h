@@ -16,7 +16,7 @@
 namespace arbalest::jobs {
 
 // Gives a job that names no number of learners the number of the checkpoint, which was chosen for the machine that the
-// run began on. Call before the session is opened.
+// run began on, or by a switch. Call before the session is opened or goes back.
 void take_learners(const SavedRun& saved, JobOptions& job);
 
 // Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices

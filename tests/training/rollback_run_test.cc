@@ -218,7 +218,7 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
   CHECK(all.front().batches == 0);
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
-  CHECK(jobs::find_rollback_point(checkpoints, warn)->path == all[3].path);
+  CHECK(jobs::find_rollback_point(checkpoints, {}, warn)->path == all[3].path);
   CHECK(warnings.empty());
 
   jobs::SavedRun sound = jobs::read_saved_run(jobs::open_checkpoint(all[3].path));
@@ -241,7 +241,7 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
   broken.training.learners[1].optimizer[0][2].values[0] = kInfinity;
   jobs::write_saved_run(checkpoints, broken);
   std::ofstream(all[2].path / "learner-0001.safetensors", std::ios::app) << "more";
-  const auto point = jobs::find_rollback_point(checkpoints, warn);
+  const auto point = jobs::find_rollback_point(checkpoints, {}, warn);
   REQUIRE(point);
   CHECK(point->path == all[1].path);
   REQUIRE(warnings.size() == 2);
@@ -249,7 +249,32 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
   CHECK_THAT(warnings[1], ContainsSubstring(".damaged'"));
   CHECK(jobs::list_checkpoints(checkpoints).size() == 2);
   const fs::path nothing = output.path() / "nothing";
-  CHECK_FALSE(jobs::find_rollback_point(nothing, warn));
+  CHECK_FALSE(jobs::find_rollback_point(nothing, {}, warn));
+}
+
+TEST_CASE("checkpoints within the rise of the loss, and those that led to a divergence, are passed over",
+          "[divergence]") {
+  const TemporaryDirectory output;
+  Watcher watcher(kNever);
+  train_part(job_with({"learning_rate.base=0.01", "synchronization={sma {}}"}), output.path(), watcher);
+  const fs::path checkpoints = jobs::checkpoints_of(output.path());
+  const auto all = jobs::list_checkpoints(checkpoints);
+  REQUIRE(all.size() == 4);
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  CHECK(jobs::find_rollback_point(checkpoints, {.before = all[3].batches}, warn)->path == all[3].path);
+  CHECK(jobs::find_rollback_point(checkpoints, {.before = all[3].batches - 1}, warn)->path == all[2].path);
+  CHECK(jobs::find_rollback_point(checkpoints, {.last = all[2].batches}, warn)->path == all[1].path);
+  REQUIRE(warnings.size() == 2);
+  CHECK_THAT(warnings[1], ContainsSubstring("leads to a divergence again") && ContainsSubstring(".diverged'"));
+
+  jobs::SavedRun rising = jobs::read_saved_run(jobs::open_checkpoint(all[1].path));
+  rising.model = jobs::read_saved_model(jobs::open_checkpoint(all[1].path));
+  rising.training.losses.high_windows = 1;
+  jobs::write_saved_run(checkpoints, rising);
+  CHECK(jobs::find_rollback_point(checkpoints, {}, warn)->path == all[0].path);
+  // The last one that is left is better than none.
+  CHECK(jobs::find_rollback_point(checkpoints, {.last = all[0].batches}, warn)->path == all[0].path);
 }
 
 TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]") {

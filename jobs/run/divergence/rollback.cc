@@ -1,14 +1,18 @@
 #include "jobs/run/divergence/rollback.h"
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/job_changes.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/divergence/rollback_point.h"
 #include "scheduler/diverged.h"
+#include "scheduler/loss_watch.h"
 
 namespace arbalest::jobs {
 
@@ -26,15 +30,29 @@ std::optional<double> loss_of(const engine::Error& error) {
   return diverged == nullptr ? std::nullopt : std::optional(diverged->loss());
 }
 
+// A spike is known some windows after the loss began to rise.
+RollbackLimits limits_of(const LiveRun& run, const engine::Error& error) {
+  RollbackLimits limits{.last = run.state.rollbacks.to_batch};
+  const std::optional<double> loss = loss_of(error);
+  if (!loss || !std::isfinite(*loss)) return limits;
+  const scheduler::SpikeRule rule;
+  const std::int64_t window = std::max(rule.window_batches, rule.window_examples / run.job.training.batch_size + 1);
+  const auto rise = static_cast<std::uint64_t>(window * (scheduler::LossWatch::kHighWindows + 1));
+  const std::uint64_t batches = run.session->scheduler().batches();
+  limits.before = batches > rise ? batches - rise : 0;
+  return limits;
+}
+
 // Finds the point; sets `problem` if there is none.
-std::optional<RollbackPoint> find_point(const LiveRun& run, std::string& problem) {
+std::optional<RollbackPoint> find_point(const LiveRun& run, const engine::Error& error, std::string& problem) {
   const auto warn = [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); };
   try {
-    std::optional<RollbackPoint> point = find_rollback_point(checkpoints_of(run.context.output_directory), warn);
+    std::optional<RollbackPoint> point =
+        find_rollback_point(checkpoints_of(run.context.output_directory), limits_of(run, error), warn);
     if (!point) problem = "no checkpoint of finite numbers is left to go back to";
     return point;
-  } catch (const std::exception& error) {
-    problem = fmt::format("the run cannot go back: {}", as_error(error).what());
+  } catch (const std::exception& cause) {
+    problem = fmt::format("the run cannot go back: {}", as_error(cause).what());
     return std::nullopt;
   }
 }
@@ -50,13 +68,16 @@ void restore(LiveRun& run, const SavedRun& saved) {
   RunState& state = run.state;
   const RunState before = state;
   const ScoreHistory scores = run.scores.history();
+  take_learners(saved, run.job);
   resume(saved, origin_of(run.job, *run.session, run.context.program), run.job, *run.session, state);
   const bool smaller = run.scores.smaller_is_better();
   state.scores.best_test = better(scores.best_test, state.scores.best_test, smaller);
   state.scores.best_validation = better(scores.best_validation, state.scores.best_validation, smaller);
   state.skipped_examples = before.skipped_examples;  // the rings count on
   state.first_skipped = before.first_skipped;
-  state.rollbacks = {before.rollbacks.count + 1, before.rollbacks.factor * run.job.training.divergence.rollback_factor};
+  state.rollbacks = {before.rollbacks.count + 1, before.rollbacks.factor * run.job.training.divergence.rollback_factor,
+                     saved.training.batches};
+  if (target_of(saved.job_text) != run.job.training.target_accuracy) state.time_to_accuracy_seconds.reset();
   run.scores.forget();
   run.scores.continue_from(state.scores);
   run.summary.epochs = state.epochs;
@@ -88,7 +109,7 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
                   .reason = error.what(),
                   .most_rollbacks = kMostRollbacks};
   checkpoints->report(/*wait=*/true);
-  std::optional<RollbackPoint> point = find_point(run, problem);
+  std::optional<RollbackPoint> point = find_point(run, error, problem);
   if (!point) {
     end(run, error, problem);
     return false;

@@ -17,6 +17,11 @@ bool are_finite(const scheduler::Tensors& tensors) {
   });
 }
 
+bool is_too_late(const SavedRun& saved, const RollbackLimits& limits) {
+  const std::uint64_t batches = saved.training.batches;
+  return batches > limits.before || batches == limits.last || saved.training.losses.high_windows > 0;
+}
+
 }  // namespace
 
 bool is_finite(const SavedRun& saved) {
@@ -31,15 +36,19 @@ bool is_finite(const SavedRun& saved) {
   return std::isfinite(saved.run.epoch.loss_sum) && std::isfinite(training.losses.loss_sum);
 }
 
-std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints,
+std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints, const RollbackLimits& limits,
                                                  const std::function<void(const std::string&)>& warn) {
   while (const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints, warn)) {
     RollbackPoint point{read_saved_run(*newest), newest->path};
     point.saved.model = read_saved_model(*newest);
-    if (is_finite(point.saved)) return point;
-    const std::filesystem::path aside = set_aside(newest->path, "not-finite");
-    warn(fmt::format("the checkpoint '{}' holds numbers that are not finite, so no run goes on from it; it is now '{}'",
-                     newest->path.string(), aside.filename().string()));
+    const bool is_only = list_checkpoints(checkpoints).size() == 1;
+    const bool finite = is_finite(point.saved);
+    if (finite && (is_only || !is_too_late(point.saved, limits))) return point;
+    const std::filesystem::path aside = set_aside(newest->path, finite ? "diverged" : "not-finite");
+    warn(fmt::format(
+        "the checkpoint '{}' {}, so no run goes on from it; it is now '{}'", newest->path.string(),
+        finite ? "leads to a divergence again, or was saved while the loss rose" : "holds numbers that are not finite",
+        aside.filename().string()));
   }
   return std::nullopt;
 }

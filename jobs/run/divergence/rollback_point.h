@@ -1,8 +1,10 @@
 // Finds the checkpoint that a diverged run goes back to.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -18,11 +20,17 @@ struct RollbackPoint {
   std::filesystem::path path;  // directory of the checkpoint
 };
 
-// The newest checkpoint below `checkpoints` that verifies and is_finite(); none if there is no such checkpoint. Newer
-// ones are renamed, so that no run goes on from them: damaged ones as by newest_checkpoint(), the others to
-// `<number>.not-finite`. `warn` is told each. Throws kCheckpoint for a newer one that cannot be read, and passes on
-// errors of renaming.
-std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints,
+// Which checkpoints are too late to go back to, if there is an earlier one.
+struct RollbackLimits {
+  std::uint64_t before = std::numeric_limits<std::uint64_t>::max();  // more mini-batches: within the rise of the loss
+  std::optional<std::uint64_t> last = {};  // the run went back there before, and has diverged again
+};
+
+// The newest checkpoint below `checkpoints` that verifies, is_finite() and is not too late; none if there is no such
+// checkpoint. Newer ones are renamed, so that no run goes on from them: damaged ones as by newest_checkpoint(), the
+// others to `<number>.not-finite` or `<number>.diverged`. `warn` is told each. Throws kCheckpoint for a newer one that
+// cannot be read, and passes on errors of renaming.
+std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints, const RollbackLimits& limits,
                                                  const std::function<void(const std::string&)>& warn);
 
 }  // namespace arbalest::jobs
