@@ -57,11 +57,8 @@ bool Watchdog::tick(double now) {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     if (peer(rank).watched || peer(rank).asked_at) look_after(rank);
+    if (beats && peer(rank).gets_beats) peer(rank).owes_beat = true;
     send_due(rank);
-    Peer& to = peer(rank);
-    if (beats && to.gets_beats && !to.is_sending && !to.sent_last && !failure_) {
-      send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
-    }
   }
   return beats;
 }
@@ -196,6 +193,9 @@ void Watchdog::send_due(int rank) {
                 .round = position_.round,
                 .phase = static_cast<std::uint32_t>(position_.phase),
                 .subject = channel});
+  } else if (peer.owes_beat && !failure_) {
+    peer.owes_beat = false;
+    send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
   } else if (peer.owes_question && !failure_) {
     send(rank, {.kind = Kind::kQuestion, .subject = *std::exchange(peer.owes_question, std::nullopt)});
   }

@@ -103,6 +103,7 @@ class Watchdog final : private Listener {
     Signal received;
     Signal sent;
     bool is_sending = false;
+    bool owes_beat = false;
     bool has_news = false;  // news of the failure are to be sent
     std::optional<int> owes_question;
     std::optional<int> owes_answer;
