@@ -305,9 +305,11 @@ void CommunicationThread::end_after_failure(const Error& failure, bool is_error_
     return begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   };
   active_.clear();
-  publish(Stage::kFailed, failure);
   std::unique_lock lock(mutex_);
-  const bool is_own = abort_code_.has_value();
+  const bool is_own = abort_code_.has_value();  // before the owner learns of the failure, and calls abort()
+  stage_ = Stage::kFailed;
+  failure_.emplace(failure);
+  changed_.notify_all();
   ordered_.wait_until(lock, after(options_.owner_ends_seconds), [this] { return stops_ || abort_code_; });
   if (stops_) return last_exit_.disarm();
   if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
