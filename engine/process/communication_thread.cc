@@ -20,7 +20,7 @@ namespace arbalest::engine::process {
 namespace {
 
 constexpr double kOthersPrintSeconds = 1.0;  // after a failure, before all processes are ended
-constexpr double kOwnerEndsSeconds = 3.0;    // after a failure, for the owner to call abort()
+constexpr double kEndSeconds = 2.0;          // for the library to end all processes
 constexpr const char* kNotEnded = "the launcher does not end the other processes; end them by hand";
 constexpr unsigned long kTimerSlackNanoseconds = 10'000;
 
@@ -77,14 +77,16 @@ bool CommunicationThread::is_done(const Submission& submission) {
 
 void CommunicationThread::wait(const Submission& submission) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return submission.is_done || stage_ == Stage::kFailed; });
-  if (!submission.is_done) throw Error(*failure_);
+  changed_.wait(lock, [&] { return submission.is_done || stage_ == Stage::kFailed || stage_ == Stage::kClosed; });
+  if (submission.is_done) return;
+  if (stage_ == Stage::kClosed) fail(ErrorKind::kInternal, "an operation was started after the end of the world");
+  throw Error(*failure_);
 }
 
-void CommunicationThread::announce_failure(const std::string& reason) {
+void CommunicationThread::announce_failure(const Error& error) {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_here_) failure_here_ = reason;
+    if (!failure_here_) failure_here_.emplace(error);
     has_orders_ = true;
   }
   ordered_.notify_one();
@@ -109,8 +111,8 @@ void CommunicationThread::close() {
 }
 
 void CommunicationThread::abort(int exit_code) {
-  std::fflush(nullptr);
-  last_exit_.arm(kLastExitSeconds, exit_code, kNotEnded);
+  last_exit_.arm(last_exit_seconds(), exit_code, kNotEnded);
+  std::fflush(nullptr);  // may block
   std::unique_lock lock(mutex_);
   if (stage_ == Stage::kClosed) _exit(exit_code);
   abort_code_ = exit_code;
@@ -160,7 +162,7 @@ void CommunicationThread::communicate(Progress& progress) {
       case Progress::State::kClosed:
         return close_transport();
       case Progress::State::kFailed:
-        return end_after_failure(*progress.failure());
+        return end_after_failure(*progress.failure(), progress.is_error_of_other_rank());
       default:
         break;
     }
@@ -183,7 +185,7 @@ bool CommunicationThread::take_orders(Progress& progress) {
   {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(has_orders_, false)) return false;
-    if (failure_here_) progress.fail_here(Error(ErrorKind::kPeer, *failure_here_));
+    if (failure_here_) progress.fail_here(*failure_here_);
     if (abort_code_) {
       progress.fail_here(
           Error(ErrorKind::kPeer,
@@ -222,8 +224,10 @@ void CommunicationThread::pass_turn(std::uint64_t turn) {
   while (std::erase(later_turns_, next_turn_) > 0) ++next_turn_;
 }
 
-// Reports operations that are done. Returns whether there were any.
+// Reports operations that are done. Returns whether there were any. After a failure none is reported, because its owner
+// would free it while the transport is still polled.
 bool CommunicationThread::settle(Progress& progress) {
+  if (progress.failure()) return false;
   const auto is_done = [](const Submission* submission) { return submission->operation->done(); };
   if (std::ranges::none_of(std::span(active_).first(started_), is_done)) return false;
   {
@@ -251,42 +255,69 @@ void CommunicationThread::publish(Stage stage, const std::optional<Error>& failu
   changed_.notify_all();
 }
 
+// abort() may come at any time, even while MPI is being finalized; then it is abort() that arms the last exit.
 void CommunicationThread::close_transport() {
-  last_exit_.arm(peer_timeout_, kPeerExitCode, "MPI does not end: another process or its host does not answer");
+  const auto end_if_aborted = [this] {
+    if (!abort_code_) return;
+    transport_->abort(*abort_code_);
+    _exit(*abort_code_);
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    end_if_aborted();
+    // Another rank may notice only now that a rank is silent, and must get the time to name it.
+    last_exit_.arm(peer_timeout_ + last_exit_seconds(), kPeerExitCode,
+                   "MPI does not end: another process or its host does not answer");
+  }
   try {
     transport_->close();
   } catch (const Error& error) {
-    return end_after_failure(error);
+    return end_after_failure(error, false);
   }
-  last_exit_.disarm();
-  publish(Stage::kClosed, std::nullopt);
   std::unique_lock lock(mutex_);
+  if (abort_code_) _exit(*abort_code_);
+  last_exit_.disarm();
+  stage_ = Stage::kClosed;
+  changed_.notify_all();
   ordered_.wait(lock, [this] { return stops_; });
+}
+
+double CommunicationThread::last_exit_seconds() const noexcept {
+  return options_.owner_ends_seconds + kSpreadSeconds + kOthersPrintSeconds + kEndSeconds;
+}
+
+int CommunicationThread::exit_code_of(const Error& failure) const {
+  return options_.exit_code ? options_.exit_code(failure.kind()) : kPeerExitCode;
 }
 
 // The owner may be busy, and never learn of the failure.
 void CommunicationThread::arm_last_exit(const Error& failure) {
   const std::lock_guard lock(mutex_);
-  if (!abort_code_) last_exit_.arm(kLastExitSeconds, kPeerExitCode, failure.what());  // abort() arms it itself
+  if (abort_code_) return;  // abort() has armed it
+  last_exit_.arm(last_exit_seconds(), exit_code_of(failure), failure.what());
 }
 
-// From here on nothing polls the transport, so the owners of buffers may free them.
-void CommunicationThread::end_after_failure(const Error& failure) {
+// From here on nothing polls the transport, so the owners of buffers may free them. A rank with an error of its own
+// gets the time to print it and to end all processes with its exit code; the others end them only if it has not.
+void CommunicationThread::end_after_failure(const Error& failure, bool is_error_of_other_rank) {
   using Clock = std::chrono::steady_clock;
   const auto after = [begin = Clock::now()](double seconds) {
     return begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   };
   active_.clear();
-  publish(Stage::kFailed, failure);
   std::unique_lock lock(mutex_);
-  const bool is_own = abort_code_.has_value();
-  ordered_.wait_until(lock, after(kOwnerEndsSeconds), [this] { return stops_ || abort_code_; });
+  const bool is_own = abort_code_.has_value();  // before the owner learns of the failure, and calls abort()
+  stage_ = Stage::kFailed;
+  failure_.emplace(failure);
+  changed_.notify_all();
+  ordered_.wait_until(lock, after(options_.owner_ends_seconds), [this] { return stops_ || abort_code_; });
   if (stops_) return last_exit_.disarm();
-  if (!is_own) ordered_.wait_until(lock, after(kOthersPrintSeconds), [this] { return stops_; });
-  const int exit_code = abort_code_.value_or(kPeerExitCode);
   if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
+  const double others = is_error_of_other_rank ? options_.owner_ends_seconds + kSpreadSeconds : 0.0;
+  if (!is_own) ordered_.wait_until(lock, after(others + kOthersPrintSeconds), [this] { return stops_; });
+  const int exit_code = abort_code_.value_or(exit_code_of(failure));
   lock.unlock();
-  last_exit_.arm(kLastExitSeconds - kOwnerEndsSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang
+  last_exit_.arm(kEndSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang
   transport_->abort(exit_code);
   _exit(exit_code);
 }

@@ -38,6 +38,10 @@ struct CommunicationOptions {
   WatchdogOptions watchdog = {};
   // Limit for the start of MPI, which waits for all processes. After it the process ends with exit code 8.
   double start_timeout_seconds = 120.0;
+  // After a failure the owner has this long to call abort() or to destroy the thread. Then the process is ended.
+  double owner_ends_seconds = 3.0;
+  // The exit code where the process is ended because of an error of its own. Empty: always 8.
+  std::function<int(ErrorKind kind)> exit_code = {};
 };
 
 class CommunicationThread {
@@ -57,12 +61,14 @@ class CommunicationThread {
   // Any thread may call these.
   void start(Submission& submission);
   bool is_done(const Submission& submission);
-  // Blocks until the operation is done. Throws kPeer if another process has died or failed; then every later wait()
-  // throws the same error, and the operation is no longer used.
+  // Blocks until the operation is done. Throws kPeer if another process has died or failed, and the error of this
+  // process if it has announced one; then every later wait() throws the same error, and the operation is no longer
+  // used. Throws kInternal after close().
   void wait(const Submission& submission);
 
-  // This process cannot go on; the others get to know the reason. Every wait() throws then.
-  void announce_failure(const std::string& reason);
+  // This process cannot go on; the others get to know the reason. Every wait() throws the error then. If the owner does
+  // not call abort(), the thread prints the error and ends all processes with the exit code of its kind.
+  void announce_failure(const Error& error);
   void set_position(const Position& position) noexcept;
   void set_peer_timeout(double seconds) noexcept;
 
@@ -87,7 +93,10 @@ class CommunicationThread {
   void publish(Stage stage, const std::optional<Error>& failure);
   void close_transport();
   void arm_last_exit(const Error& failure);
-  void end_after_failure(const Error& failure);
+  void end_after_failure(const Error& failure, bool is_error_of_other_rank);
+  int exit_code_of(const Error& failure) const;
+  // From the news of a failure to the end of a process that does not end by itself.
+  double last_exit_seconds() const noexcept;
 
   const CommunicationOptions options_;
   LastExit last_exit_;
@@ -107,7 +116,7 @@ class CommunicationThread {
   bool wants_close_ = false;
   bool stops_ = false;
   std::optional<int> abort_code_;
-  std::optional<std::string> failure_here_;
+  std::optional<Error> failure_here_;
 
   // Used by the thread only.
   std::vector<Submission*> active_;
@@ -118,7 +127,5 @@ class CommunicationThread {
 
 // The exit code of a process that ends because another one has died (jobs/messages/exit_codes.h).
 inline constexpr int kPeerExitCode = 8;
-// From the news of a failure to the end of a process that does not end by itself.
-inline constexpr double kLastExitSeconds = 5.0;
 
 }  // namespace arbalest::engine::process

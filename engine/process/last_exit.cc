@@ -1,12 +1,24 @@
 #include "engine/process/last_exit.h"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
+
+#include "engine/error.h"
 
 namespace arbalest::engine::process {
 
-LastExit::LastExit() : thread_([this] { run(); }) {}
+LastExit::LastExit() {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    fail(ErrorKind::kOutOfMemory,
+         "cannot start the thread that ends the process: {}; look at 'ulimit -u' and at pids.max",
+         error.code().message());
+  }
+}
 
 LastExit::~LastExit() {
   {
@@ -44,8 +56,10 @@ void LastExit::run() {
       const Clock::time_point deadline = deadline_;  // arm() may change it during the wait
       changed_.wait_until(lock, deadline);
     } else {
-      // The process ends anyway if its standard error is gone.
-      static_cast<void>(write(STDERR_FILENO, message_.data(), message_.size()) == 0);
+      // The process ends anyway if its standard error is gone, or if it is a pipe that nobody reads.
+      pollfd file{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+      const bool is_writable = poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
+      if (is_writable) static_cast<void>(write(STDERR_FILENO, message_.data(), message_.size()) == 0);
       _exit(exit_code_);
     }
   }

@@ -26,27 +26,36 @@ std::optional<Error> error_of(const Body& body) {
 }  // namespace
 
 Progress::Progress(Transport& transport, WatchdogOptions options, double now)
-    : transport_(transport), watchdog_(transport, std::move(options), now), now_(now) {}
+    : transport_(transport), watchdog_(transport, std::move(options), now), now_(now) {
+  watchdog_.on_question([this](int channel) {
+    return std::ranges::any_of(active_, [channel](const Active& active) { return active.channel == channel; });
+  });
+}
 
 void Progress::start(Operation& operation, int channel) {
   ARBALEST_CHECK(state_ == State::kRunning);
-  active_.push_back(&operation);
+  active_.push_back({&operation, channel, awake_});
   if (const std::optional<Error> error = error_of([&] { operation.start(transport_, channel); })) fail_here(*error);
 }
 
-void Progress::forget(const Operation& operation) { std::erase(active_, &operation); }
+void Progress::forget(const Operation& operation) {
+  std::erase_if(active_, [&](const Active& active) { return active.operation == &operation; });
+}
 
 bool Progress::step(double now) {
+  awake_ += std::min(now - now_, Watchdog::kLongestPause);
   now_ = now;
   if (state_ == State::kFailed || state_ == State::kClosed) return false;
   bool moved = false;
+  bool beats = false;
   const std::optional<Error> error = error_of([&] {
-    watchdog_.tick(now);
+    beats = watchdog_.tick(now);
     moved = transport_.poll();
   });
   if (error) fail_here(*error);
   if (state_ == State::kRunning || state_ == State::kClosing) check_for_failure();
-  if (state_ == State::kRunning) check_for_absent_peer();
+  if (beats && state_ == State::kRunning) check_operations();
+  if (beats && state_ == State::kClosing) check_end();
   if (state_ == State::kClosing && watchdog_.is_closed()) state_ = State::kClosed;
   if (state_ == State::kSpreading && (watchdog_.has_spread_failure() || now >= spread_until_)) state_ = State::kFailed;
   return moved;
@@ -59,17 +68,55 @@ void Progress::check_for_failure() {
   spread_until_ = now_ + kSpreadSeconds;
 }
 
-// The programs of the ranks have lost step: one has ended while another still waits for it. If it is silent as well,
-// the watchdog comes first.
-void Progress::check_for_absent_peer() {
-  if (active_.empty()) return;
-  const int peer = watchdog_.gone_since(2.0 * watchdog_.peer_timeout());
-  if (peer < 0) return;
-  fail_here(
-      Error(ErrorKind::kPeer,
-            fmt::format("internal error: rank {} on host {} has ended, but rank {} still waits for it in an operation "
-                        "({}); please report this",
-                        peer, transport_.host(peer), transport_.rank(), active_.front()->name())));
+// The connection of two ranks that do not watch each other may be cut, and a rank whose program hangs still sends
+// heartbeats. So a rank asks those that it waits for: first the oldest operation that waits for them.
+void Progress::check_operations() {
+  for (int peer = 0; peer < transport_.size(); ++peer) {
+    if (peer == transport_.rank()) continue;
+    const auto waiting = std::ranges::find_if(active_, [peer](const Active& active) {
+      return !active.operation->done() && active.operation->waits_for(peer);
+    });
+    if (waiting != active_.end()) check_operation(*waiting, peer);
+    if (state_ != State::kRunning) return;
+  }
+}
+
+void Progress::check_operation(const Active& active, int peer) {
+  const double waited = awake_ - active.since;
+  if (waited < watchdog_.peer_timeout()) return;
+  // The programs of the ranks have lost step: one has ended while another still waits for it.
+  if (watchdog_.is_gone_since(peer, 2.0 * watchdog_.peer_timeout())) {
+    return blame(peer, fmt::format("internal error: rank {} on host {} has ended, but rank {} still waits for it in an "
+                                   "operation ({}); please report this",
+                                   peer, transport_.host(peer), transport_.rank(), active.operation->name()));
+  }
+  if (waited >= watchdog_.operation_timeout() && watchdog_.has_denied(peer, active.channel)) {
+    return blame(peer, fmt::format("rank {} on host {} hangs: it sends heartbeats, but others have waited for it for "
+                                   "{:.0f} s in an operation ({}). Look at its output and at its host, and resume the "
+                                   "run",
+                                   peer, transport_.host(peer), waited, active.operation->name()));
+  }
+  watchdog_.ask(peer, active.channel);
+}
+
+// Each rank waits for the farewell of all others.
+void Progress::check_end() {
+  const double waited = awake_ - closing_since_;
+  if (waited < watchdog_.peer_timeout()) return;
+  for (int peer = 0; peer < transport_.size(); ++peer) {
+    if (peer == transport_.rank() || watchdog_.has_said_farewell(peer)) continue;
+    if (waited >= watchdog_.operation_timeout() && watchdog_.has_denied(peer, kSignalChannel)) {
+      return blame(peer, fmt::format("rank {} on host {} hangs: it sends heartbeats, but others have waited for it for "
+                                     "{:.0f} s at the end of the run. Look at its output and at its host",
+                                     peer, transport_.host(peer), waited));
+    }
+    watchdog_.ask(peer, kSignalChannel);
+  }
+}
+
+void Progress::blame(int peer, const std::string& reason) {
+  watchdog_.blame(peer, reason);
+  check_for_failure();
 }
 
 void Progress::fail_here(const Error& error) {
@@ -84,6 +131,7 @@ void Progress::close() {
   ARBALEST_CHECK(active_.empty());
   if (state_ != State::kRunning) return;
   state_ = State::kClosing;
+  closing_since_ = awake_;
   watchdog_.say_farewell();
 }
 

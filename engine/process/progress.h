@@ -29,7 +29,11 @@ class Progress {
   // In kSpreading and kFailed: what has failed.
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
-  // Starts an operation of all ranks, in kRunning only. It must live until it is done or the state is kFailed.
+  // Whether the failure is that another rank has ended the run with an error of its own.
+  bool is_error_of_other_rank() const noexcept { return watchdog_.is_error_of_other_rank(); }
+
+  // Starts an operation of all ranks, in kRunning only. It must live until it is forgotten or the state is kFailed:
+  // once there is a failure, not even a done operation may be freed before kFailed.
   void start(Operation& operation, int channel);
   // Forgets an operation that is done.
   void forget(const Operation& operation);
@@ -45,16 +49,27 @@ class Progress {
   void close();
 
  private:
+  struct Active {
+    const Operation* operation;
+    int channel;
+    double since;  // on the clock awake_
+  };
+
   void check_for_failure();
-  void check_for_absent_peer();
+  void check_operations();
+  void check_operation(const Active& active, int peer);
+  void check_end();
+  void blame(int peer, const std::string& reason);
 
   Transport& transport_;
   Watchdog watchdog_;
   State state_ = State::kRunning;
   std::optional<Error> failure_;
   double now_;
+  double awake_ = 0.0;  // seconds in which this process ran; it may have been stopped itself
   double spread_until_ = 0.0;
-  std::vector<const Operation*> active_;
+  double closing_since_ = 0.0;  // on the clock awake_
+  std::vector<Active> active_;
 };
 
 // The news of a failure get this long to leave.

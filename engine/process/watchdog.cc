@@ -42,32 +42,31 @@ double Watchdog::beat_seconds() const noexcept {
 
 double Watchdog::next_tick() const noexcept { return next_beat_; }
 
-void Watchdog::tick(double now) {
+bool Watchdog::tick(double now) {
   const double pause = now - now_;
   now_ = now;
   if (pause > kLongestPause) {  // this process was stopped itself and has heard nobody; that is not the others' fault
     for (Peer& peer : peers_) {
       peer.last_heard += pause;
       if (peer.farewell_at) *peer.farewell_at += pause;
+      if (peer.asked_at) *peer.asked_at += pause;
     }
   }
   const bool beats = now_ >= next_beat_;
   if (beats) next_beat_ = now_ + beat_seconds();
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
-    if (peer(rank).watched) look_after(rank);
+    if (peer(rank).watched || peer(rank).asked_at) look_after(rank);
+    if (beats && peer(rank).gets_beats) peer(rank).owes_beat = true;
     send_due(rank);
-    Peer& to = peer(rank);
-    if (beats && to.gets_beats && !to.is_sending && !to.sent_last && !failure_) {
-      send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
-    }
   }
+  return beats;
 }
 
 void Watchdog::look_after(int rank) {
   Peer& peer = this->peer(rank);
   if (failure_ || peer.got_last) return;
-  const double silent = now_ - peer.last_heard;
+  const double silent = now_ - (peer.watched ? peer.last_heard : peer.asked_at.value_or(now_));
   if (silent >= options_.peer_timeout_seconds) {
     const Signal news{.kind = Kind::kDead,
                       .round = peer.position.round,
@@ -110,8 +109,29 @@ void Watchdog::announce_failure(const std::string& reason) {
               .round = position_.round,
               .phase = static_cast<std::uint32_t>(position_.phase),
               .subject = rank_};
-  std::copy_n(reason.data(), std::min(reason.size(), news.text.size() - 1), news.text.data());
+  set_text(news, reason);
+  failed_here_ |= !failure_;
   fail_with(reason, news, -1);
+}
+
+void Watchdog::blame(int rank, const std::string& reason) {
+  Signal news{.kind = Kind::kBlamed, .subject = rank};
+  set_text(news, reason);
+  fail_with(reason, news, -1);
+}
+
+void Watchdog::set_text(Signal& signal, const std::string& text) {
+  std::copy_n(text.data(), std::min(text.size(), signal.text.size() - 1), signal.text.data());
+}
+
+void Watchdog::ask(int rank, int channel) {
+  Peer& peer = this->peer(rank);
+  peer.owes_question = channel;
+  if (!peer.asked_at) peer.asked_at = now_;
+}
+
+bool Watchdog::has_denied(int rank, int channel) const noexcept {
+  return peers_[static_cast<std::size_t>(rank)].denied == channel;
 }
 
 bool Watchdog::has_spread_failure() const noexcept {
@@ -132,12 +152,13 @@ bool Watchdog::is_closed() const noexcept {
   return said_farewell_;
 }
 
-int Watchdog::gone_since(double seconds) const noexcept {
-  for (int rank = 0; rank < size_; ++rank) {
-    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (peer.farewell_at && now_ - *peer.farewell_at >= seconds) return rank;
-  }
-  return -1;
+bool Watchdog::has_said_farewell(int rank) const noexcept {
+  return peers_[static_cast<std::size_t>(rank)].farewell_at.has_value();
+}
+
+bool Watchdog::is_gone_since(int rank, double seconds) const noexcept {
+  const std::optional<double>& at = peers_[static_cast<std::size_t>(rank)].farewell_at;
+  return at && now_ - *at >= seconds;
 }
 
 void Watchdog::post_receive(int rank) {
@@ -166,6 +187,17 @@ void Watchdog::send_due(int rank) {
     peer.owes_last = false;
     peer.sent_last = true;
     send(rank, {.kind = Kind::kLast});
+  } else if (peer.owes_answer) {
+    const int channel = *std::exchange(peer.owes_answer, std::nullopt);
+    send(rank, {.kind = is_under_way_ && is_under_way_(channel) ? Kind::kUnderWay : Kind::kNotUnderWay,
+                .round = position_.round,
+                .phase = static_cast<std::uint32_t>(position_.phase),
+                .subject = channel});
+  } else if (peer.owes_beat && !failure_) {
+    peer.owes_beat = false;
+    send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
+  } else if (peer.owes_question && !failure_) {
+    send(rank, {.kind = Kind::kQuestion, .subject = *std::exchange(peer.owes_question, std::nullopt)});
   }
 }
 
@@ -186,6 +218,7 @@ void Watchdog::on_message(std::uint32_t token, std::size_t bytes) {
   }
   peer(rank).last_heard = now_;
   peer(rank).warned = false;
+  peer(rank).asked_at.reset();
   if (signal.kind != Kind::kLast) post_receive(rank);
   handle(rank, signal);
 }
@@ -193,25 +226,14 @@ void Watchdog::on_message(std::uint32_t token, std::size_t bytes) {
 void Watchdog::handle(int rank, const Signal& signal) {
   Peer& peer = this->peer(rank);
   const Position position{signal.round, static_cast<Phase>(signal.phase)};
-  const bool is_about_this_rank = signal.subject == rank_;
   switch (signal.kind) {
     case Kind::kBeat:
       peer.position = position;
       break;
     case Kind::kDead:
-      fail_with(
-          is_about_this_rank
-              ? fmt::format("the other processes count this one (rank {} on host {}) as dead: they did not hear from "
-                            "it for {:.1f} s. Was it stopped, or its network cut off?",
-                            rank_, transport_.host(rank_), signal.silent_seconds)
-              : describe_dead(signal.subject, position, signal.silent_seconds),
-          signal, rank);
-      break;
     case Kind::kFailed:
-      fail_with(fmt::format("rank {} on host {} has failed in round {} ({}): {}", signal.subject,
-                            transport_.host(signal.subject), position.round, phase_name(position.phase),
-                            std::string_view(signal.text.data())),
-                signal, rank);
+    case Kind::kBlamed:
+      handle_news(rank, signal);
       break;
     case Kind::kFarewell:
       peer.farewell_at = now_;
@@ -220,7 +242,36 @@ void Watchdog::handle(int rank, const Signal& signal) {
     case Kind::kLast:
       peer.got_last = true;
       break;
+    case Kind::kQuestion:
+      peer.owes_answer = signal.subject;
+      send_due(rank);
+      break;
+    case Kind::kUnderWay:
+    case Kind::kNotUnderWay:
+      peer.position = position;
+      peer.denied = signal.kind == Kind::kNotUnderWay ? std::optional<int>(signal.subject) : std::nullopt;
+      break;
   }
+}
+
+void Watchdog::handle_news(int rank, const Signal& signal) {
+  const Position position{signal.round, static_cast<Phase>(signal.phase)};
+  const std::string_view text(signal.text.data());
+  std::string message;
+  if (signal.kind == Kind::kBlamed) {
+    message = text;
+  } else if (signal.kind == Kind::kFailed) {
+    message = fmt::format("rank {} on host {} has failed in round {} ({}): {}", signal.subject,
+                          transport_.host(signal.subject), position.round, phase_name(position.phase), text);
+  } else if (signal.subject == rank_) {
+    message = fmt::format(
+        "the other processes count this one (rank {} on host {}) as dead: they did not hear from it for {:.1f} s. Was "
+        "it stopped, or its network cut off?",
+        rank_, transport_.host(rank_), signal.silent_seconds);
+  } else {
+    message = describe_dead(signal.subject, position, signal.silent_seconds);
+  }
+  fail_with(message, signal, rank);
 }
 
 // Once all have said farewell, no rank starts anything. Each sends its last message and waits for those of all others.

@@ -2,7 +2,7 @@
 //
 // Every rank sends a heartbeat to rank 0 and to the rank after it. Those two watch it: rank 0 may be the dead one. Who
 // sees that a rank is silent tells all others, so every survivor can name it. The same channel carries the news that a
-// rank fails, and the farewell at the end.
+// rank fails, questions to a rank that an operation waits for, and the farewell at the end.
 #pragma once
 
 #include <array>
@@ -19,6 +19,8 @@ namespace arbalest::engine::process {
 
 struct WatchdogOptions {
   double peer_timeout_seconds = 30.0;  // a rank that is silent for longer is dead
+  // A rank that is this late for an operation hangs, though it sends heartbeats.
+  double operation_timeout_seconds = 600.0;
   // Gets warnings, on the thread that calls the watchdog. May be empty.
   std::function<void(const std::string& message)> warn = {};
 };
@@ -29,6 +31,7 @@ class Watchdog final : private Listener {
   Watchdog(Transport& transport, WatchdogOptions options, double now);
 
   double peer_timeout() const noexcept { return options_.peer_timeout_seconds; }
+  double operation_timeout() const noexcept { return options_.operation_timeout_seconds; }
   void set_peer_timeout(double seconds) noexcept { options_.peer_timeout_seconds = seconds; }
   // The others hear of a new phase at once, and of a new round with the next heartbeat.
   void set_position(const Position& position) noexcept {
@@ -36,37 +39,60 @@ class Watchdog final : private Listener {
     position_ = position;
   }
 
-  // Call it before each poll of the transport, and often enough: at least every kLongestPause.
-  void tick(double now);
+  // Call it before each poll of the transport, and often enough: at least every kLongestPause. Returns whether it was
+  // time for a heartbeat.
+  bool tick(double now);
   // When tick() next has to do something if no message arrives.
   double next_tick() const noexcept;
 
   // Set once a rank is dead or has failed. The message names it.
   const std::optional<std::string>& failure() const noexcept { return failure_; }
+  // Whether the failure is that another rank has ended the run with an error of its own.
+  bool is_error_of_other_rank() const noexcept { return failure_ && news_.kind == Kind::kFailed && !failed_here_; }
   // Tells all others that this rank fails.
   void announce_failure(const std::string& reason);
+  // Tells all others that another rank is to blame. `reason` is the whole message.
+  void blame(int rank, const std::string& reason);
   // Whether the news of a failure has left this process.
   bool has_spread_failure() const noexcept;
+
+  // Answers whether this rank has the operation of a channel under way.
+  void on_question(std::function<bool(int channel)> answer) { is_under_way_ = std::move(answer); }
+  // Asks a rank that. From the first question until any message comes from it, this rank watches it.
+  void ask(int rank, int channel);
+  // Whether the last answer of the rank was that the operation is not under way there.
+  bool has_denied(int rank, int channel) const noexcept;
 
   // The polite end: this rank starts no further operation. When all ranks have said so, each sends one last message.
   void say_farewell();
   // Whether every rank has sent its last message, and ours have left.
   bool is_closed() const noexcept;
-  // A rank that has said farewell since at least `seconds`, or -1.
-  int gone_since(double seconds) const noexcept;
+  bool has_said_farewell(int rank) const noexcept;
+  // Whether the rank has said farewell at least `seconds` ago.
+  bool is_gone_since(int rank, double seconds) const noexcept;
 
   static constexpr double kLongestPause = 1.0;
 
  private:
-  enum class Kind : std::uint32_t { kBeat = 1, kDead, kFailed, kFarewell, kLast };
+  enum class Kind : std::uint32_t {
+    kBeat = 1,
+    kDead,
+    kFailed,
+    kBlamed,
+    kFarewell,
+    kLast,
+    kQuestion,
+    kUnderWay,
+    kNotUnderWay
+  };
   struct Signal {
-    std::uint32_t magic = 0x6172'6232;
+    std::uint32_t magic = 0x6172'6233;
     Kind kind = Kind::kBeat;
     std::uint64_t round = 0;
     std::uint32_t phase = 0;
-    std::int32_t subject = 0;  // kDead: the dead rank; kFailed: the failed rank
+    std::int32_t subject = 0;  // the rank that is dead, failed or blamed; the channel of a question or an answer
     double silent_seconds = 0.0;
-    std::array<char, 216> text{};  // kFailed: the reason, ended by a 0
+    std::array<char, 472> text{};  // kFailed, kBlamed: the reason, ended by a 0
   };
   struct Peer {
     bool watched = false;  // by this rank
@@ -77,7 +103,12 @@ class Watchdog final : private Listener {
     Signal received;
     Signal sent;
     bool is_sending = false;
+    bool owes_beat = false;
     bool has_news = false;  // news of the failure are to be sent
+    std::optional<int> owes_question;
+    std::optional<int> owes_answer;
+    std::optional<double> asked_at;  // the first question since its last message
+    std::optional<int> denied;       // the channel of its last answer, if that was no
     bool owes_farewell = false;
     bool owes_last = false;
     bool sent_last = false;
@@ -87,11 +118,13 @@ class Watchdog final : private Listener {
 
   void on_message(std::uint32_t token, std::size_t bytes) override;
   void handle(int rank, const Signal& signal);
+  void handle_news(int rank, const Signal& signal);
   void post_receive(int rank);
   void send_due(int rank);
   void send(int rank, const Signal& signal);
   void look_after(int rank);
   void begin_last_messages();
+  static void set_text(Signal& signal, const std::string& text);
   void fail_with(const std::string& message, const Signal& news, int except);
   std::string describe_dead(int rank, const Position& position, double silent_seconds) const;
   double beat_seconds() const noexcept;
@@ -105,8 +138,10 @@ class Watchdog final : private Listener {
   double next_beat_;
   Position position_;
   std::vector<Peer> peers_;
+  std::function<bool(int channel)> is_under_way_;
   bool said_farewell_ = false;
   std::optional<std::string> failure_;
+  bool failed_here_ = false;
   Signal news_;
 };
 

@@ -147,8 +147,8 @@ void World::set_peer_timeout(double seconds) noexcept {
   if (communication_ != nullptr) communication_->set_peer_timeout(seconds);
 }
 
-void World::announce_failure(const std::string& reason) {
-  if (communication_ != nullptr) communication_->announce_failure(reason);
+void World::announce_failure(const Error& error) {
+  if (communication_ != nullptr) communication_->announce_failure(error);
 }
 
 void World::close() {

@@ -113,8 +113,9 @@ class World {
   void set_position(std::uint64_t round, Phase phase) noexcept;
   // How long a process may be silent before it counts as dead. Any thread.
   void set_peer_timeout(double seconds) noexcept;
-  // This process cannot go on; the others name it and the reason. Any thread.
-  void announce_failure(const std::string& reason);
+  // This process cannot go on; the others name it and the reason. Call abort() as soon as the error has been printed:
+  // without it the process is ended after CommunicationOptions::owner_ends_seconds. Any thread.
+  void announce_failure(const Error& error);
 
   // The polite end of a job that all processes reach. Throws like the operations.
   void close();

@@ -22,6 +22,9 @@ constexpr double kTimeout = 3.0;
 // From the fault to the end of the last survivor: the timeout, two heartbeats, and the spread of the news.
 constexpr double kDeadline = kTimeout + 2.0 * kTimeout / 6.0 + 1.5;
 
+// Two ranks that do not watch each other first wait for the timeout before they ask.
+constexpr double kCutDeadline = 2.0 * kDeadline;
+
 // Some rounds of a small job: an agreement, then in each round a stop flag and an all-reduce.
 class SmallJob {
  public:
@@ -64,7 +67,7 @@ bool names_one_of(const std::string& message, const std::set<int>& ranks) {
   return std::ranges::any_of(ranks, [&](int rank) { return message.find(name_of(rank) + " ") != std::string::npos; });
 }
 
-enum class Fault { kNone, kKill, kKillTwo, kStallShort, kStallLong, kPartition };
+enum class Fault { kNone, kKill, kKillTwo, kStallShort, kStallLong, kPartition, kCut };
 
 struct Outcome {
   std::uint64_t history = 0;
@@ -73,7 +76,7 @@ struct Outcome {
 
 // Checks that a rank which is not to blame has closed, or has named one of `guilty` in time.
 void check_survivor(const SimulatedCluster& cluster, const SmallJob& job, int rank, const std::set<int>& guilty,
-                    double fault_time) {
+                    double deadline) {
   INFO("rank " << rank << ": " << cluster.failure(rank).value_or("no failure"));
   if (cluster.is_closed(rank)) {
     CHECK(job.is_right(rank));
@@ -81,7 +84,7 @@ void check_survivor(const SimulatedCluster& cluster, const SmallJob& job, int ra
   }
   REQUIRE(cluster.failure(rank));
   CHECK(names_one_of(*cluster.failure(rank), guilty));
-  CHECK(cluster.end_time(rank) <= fault_time + kDeadline);
+  CHECK(cluster.end_time(rank) <= deadline);
 }
 
 Outcome run_seed(unsigned seed) {
@@ -89,7 +92,7 @@ Outcome run_seed(unsigned seed) {
   const auto draw = [&](unsigned count) { return static_cast<int>(generator() % count); };
   const int ranks = 2 + draw(15);
   const int rounds = 1 + draw(3);
-  const auto fault = static_cast<Fault>(draw(6));
+  const auto fault = static_cast<Fault>(draw(7));
   const int victim = draw(static_cast<unsigned>(ranks));
   const double fault_time = 0.001 * draw(static_cast<unsigned>(20 * rounds));
   CAPTURE(seed, ranks, rounds, static_cast<int>(fault), victim, fault_time);
@@ -109,6 +112,10 @@ Outcome run_seed(unsigned seed) {
     }
     if (fault == Fault::kStallShort) cluster.stall(victim, 0.5 * kTimeout);
     if (fault == Fault::kStallLong) cluster.stall(victim, 5.0 * kTimeout);
+    if (fault == Fault::kCut) {
+      cluster.network().cut(victim, second);
+      guilty.insert(second);
+    }
     if (fault == Fault::kPartition) {
       guilty.clear();
       for (int rank = 0; rank <= victim / 2; ++rank) guilty.insert(rank);
@@ -130,14 +137,23 @@ Outcome run_seed(unsigned seed) {
       for (int other = 0; other < ranks; ++other) {
         if (guilty.contains(other) != guilty.contains(rank)) others.insert(other);
       }
-      check_survivor(cluster, job, rank, others, fault_time);
+      check_survivor(cluster, job, rank, others, fault_time + kDeadline);
+    } else if (fault == Fault::kCut && guilty.size() == 2) {
+      if (guilty.contains(rank) && cluster.failure(rank).value_or("").find("count this one") != std::string::npos) {
+        continue;
+      }
+      std::set<int> others = guilty;
+      others.erase(rank);
+      check_survivor(cluster, job, rank, others, fault_time + kCutDeadline);
+    } else if (fault == Fault::kCut) {  // from itself
+      CHECK(cluster.is_closed(rank));
     } else if (fault == Fault::kStallLong && rank == victim) {
       if (!cluster.is_closed(rank)) {
         REQUIRE(cluster.failure(rank));
         CHECK_THAT(*cluster.failure(rank), ContainsSubstring("count this one"));
       }
     } else {
-      check_survivor(cluster, job, rank, guilty, fault_time);
+      check_survivor(cluster, job, rank, guilty, fault_time + kDeadline);
     }
   }
   return outcome;

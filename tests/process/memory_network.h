@@ -1,6 +1,7 @@
 // A transport between threads of one process. It tests the communication thread and what stands on it without MPI.
 #pragma once
 
+#include <barrier>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -19,13 +20,20 @@ namespace arbalest::tests {
 
 class MemoryNetwork {
  public:
-  explicit MemoryNetwork(int ranks) : ranks_(ranks) {}
+  explicit MemoryNetwork(int ranks) : ranks_(ranks), all_open_(ranks) {}
 
-  // The world of one rank, for a thread of its own.
-  std::unique_ptr<engine::process::World> open(int rank, double peer_timeout_seconds = 30.0) {
+  // The world of one rank, for a thread of its own. Waits for all ranks, as MPI does. A loaded machine may run a thread
+  // late, so after a failure a world never ends the test program.
+  std::unique_ptr<engine::process::World> open(int rank, double peer_timeout_seconds = 60.0) {
     return std::make_unique<engine::process::World>(
-        [this, rank] { return std::make_unique<Line>(*this, rank); },
-        engine::process::CommunicationOptions{.watchdog = {.peer_timeout_seconds = peer_timeout_seconds}});
+        [this, rank] {
+          auto line = std::make_unique<Line>(*this, rank);
+          all_open_.arrive_and_wait();
+          return line;
+        },
+        engine::process::CommunicationOptions{.watchdog = {.peer_timeout_seconds = peer_timeout_seconds},
+                                              .start_timeout_seconds = kForever,
+                                              .owner_ends_seconds = kForever});
   }
 
   // From now on nothing comes from or gets to the rank.
@@ -134,7 +142,10 @@ class MemoryNetwork {
     std::vector<OpenSum> open_sums_;
   };
 
+  static constexpr double kForever = 1e6;
+
   const int ranks_;
+  std::barrier<> all_open_;
   const std::string host_ = "here";
   std::mutex mutex_;
   std::map<Key, std::deque<std::vector<std::byte>>> messages_;

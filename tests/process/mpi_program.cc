@@ -3,8 +3,10 @@
 //   rounds SIGNAL RANK ROUND: all-reduces; in a round a rank sends itself a signal while its all-reduce is under way
 //   idle SIGNAL RANK: the others wait for nothing, as if they computed
 //   fail RANK: a rank has an error of its own
+//   late RANK: a rank announces an error of its own, and ends long after the others have given up
 //   end SIGNAL RANK: a rank sends itself a signal instead of taking leave of the others
 //   no-start: a single process, whose MPI never starts
+//   busy: a single process with an error of its own, whose owner never ends
 //   silent: a single process; of its two ranks the other one is silent, and the end of all processes hangs
 #include <unistd.h>
 
@@ -27,10 +29,13 @@ using engine::process::AllReduceMethod;
 using engine::process::Phase;
 using engine::process::World;
 
-int exit_code(const Error& error) {
-  if (error.kind() == ErrorKind::kUsage) return 2;
-  return error.kind() == ErrorKind::kPeer ? 8 : 1;
+int exit_code(ErrorKind kind) {
+  if (kind == ErrorKind::kUsage) return 2;
+  if (kind == ErrorKind::kDiverged) return 7;
+  return kind == ErrorKind::kPeer ? 8 : 1;
 }
+
+int exit_code(const Error& error) { return exit_code(error.kind()); }
 
 // One write per line: mpirun keeps it together.
 void say(int file, const std::string& line) { static_cast<void>(write(file, line.data(), line.size()) < 0); }
@@ -50,6 +55,11 @@ void check_bytes(World& world) {
   const int last = world.size() - 1;
   const std::vector<int> differing = world.agree(world.rank() == last ? "another" : "the same");
   expect(differing == (last == 0 ? std::vector<int>{} : std::vector<int>{last}), "agree with a rank that differs");
+  std::vector<engine::process::PendingFlags> pending;  // more messages than one call of MPI tests
+  for (int i = 0; i < 100; ++i) pending.push_back(world.start_flags(std::uint64_t{1} << world.rank()));
+  for (; !pending.empty(); pending.pop_back()) {
+    expect(pending.back().wait() == (std::uint64_t{1} << world.size()) - 1, "many flags at a time");
+  }
   expect(world.any_of(std::uint64_t{1} << world.rank()) == (std::uint64_t{1} << world.size()) - 1, "flags");
 }
 
@@ -122,6 +132,15 @@ void wait_beside_silent_rank() {
   for (;;) pause();
 }
 
+void stay_busy() {
+  engine::process::CommunicationOptions options;
+  options.owner_ends_seconds = 0.2;
+  options.exit_code = [](ErrorKind kind) { return exit_code(kind); };
+  World world([] { return std::make_unique<SilentTransport>(); }, options);
+  world.announce_failure({ErrorKind::kDiverged, "the loss is not finite"});
+  for (;;) pause();
+}
+
 void wait_for_start() {
   engine::process::CommunicationOptions options;
   options.start_timeout_seconds = 0.2;
@@ -136,6 +155,7 @@ int run(int argc, char** argv) {
   try {
     const std::string mode = argc > 2 ? argv[2] : "";
     if (mode == "silent") wait_beside_silent_rank();
+    if (mode == "busy") stay_busy();
     if (mode == "no-start") wait_for_start();
     const auto number = [&](int index) { return index < argc ? std::atoi(argv[index]) : -1; };
     const auto launch = engine::process::find_launch([](const char* name) -> std::optional<std::string> {
@@ -143,6 +163,7 @@ int run(int argc, char** argv) {
       return value == nullptr ? std::nullopt : std::optional<std::string>(value);
     });
     engine::process::CommunicationOptions options;
+    options.exit_code = [](ErrorKind kind) { return exit_code(kind); };
     if (mode != "check") options.watchdog.peer_timeout_seconds = 3.0;
     world = engine::process::open_world(launch, options, {argv[1]});
     if (mode == "check") check(*world);
@@ -151,6 +172,14 @@ int run(int argc, char** argv) {
       world->barrier();
       if (world->rank() == number(4)) raise(number(3));
       for (;;) pause();
+    }
+    if (mode == "late") {
+      world->barrier();
+      if (world->rank() == number(3)) {
+        world->announce_failure({ErrorKind::kDiverged, "the loss is not finite"});
+        for (;;) pause();
+      }
+      world->barrier();
     }
     if (mode == "end" && world->rank() == number(4)) raise(number(3));
     if (mode == "fail") {

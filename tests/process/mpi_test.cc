@@ -152,6 +152,15 @@ TEST_CASE("mpi: the error of one rank ends all with its exit code") {
   CHECK_THAT(done.err, ContainsSubstring("an error of its own"));
 }
 
+TEST_CASE("mpi: an error of one rank ends all with its exit code even if its program is slow to end") {
+  const Mpirun mpirun;
+  const Completed done = mpirun.run(3, {"late", "1"});
+  INFO(done.out << done.err);
+  check_exit_code(mpirun, done, 7);
+  CHECK_THAT(done.err, ContainsSubstring("arbalest: error: the loss is not finite"));
+  CHECK_THAT(done.err, ContainsSubstring("arbalest: error: rank 1 on host"));
+}
+
 TEST_CASE("mpi: a launch without the module is an error of usage, never many lonely ranks") {
   const Mpirun mpirun;
   const Completed done = mpirun.run(2, {"check"}, {}, mpirun.directory());
@@ -191,6 +200,14 @@ TEST_CASE("mpi: a process whose MPI does not start ends itself") {
   INFO(done.out << done.err);
   CHECK(done.exit_code == 8);
   CHECK_THAT(done.err, ContainsSubstring("arbalest: error: MPI has not started within 0.2 s"));
+}
+
+TEST_CASE("mpi: a process whose owner is busy ends with its own error and exit code") {
+  const TemporaryDirectory directory;
+  const Completed done = run_alone({"no module", "busy"}, {}, directory.path());
+  INFO(done.out << done.err);
+  CHECK(done.exit_code == 7);
+  CHECK(count(done.err, "arbalest: error: the loss is not finite") == 1);
 }
 
 TEST_CASE("mpi: a process whose MPI cannot end it ends itself") {

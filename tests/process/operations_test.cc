@@ -155,7 +155,29 @@ TEST_CASE("process operations: a rank that ends while another waits for it is na
                            {});
   REQUIRE(cluster.run(60.0));
   for (int rank = 0; rank < 3; ++rank) REQUIRE(cluster.failure(rank));
-  CHECK_THAT(*cluster.failure(2), ContainsSubstring("has ended, but rank 2 still waits for it"));
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK_THAT(*cluster.failure(rank), ContainsSubstring("rank 1 on host node-1 has ended, but rank 2 still waits"));
+  }
+}
+
+TEST_CASE("process operations: a rank may end long before another one has begun the last operation") {
+  constexpr double kLate = 70.0;  // with a timeout of 3 s
+  const bool gathers = GENERATE(true, false);
+  std::vector<std::string> texts(3, "bytes");
+  SimulatedCluster cluster(3, 19,
+                           [&](int rank, int step) -> std::unique_ptr<Operation> {
+                             if (step > 0) return nullptr;
+                             std::string& text = texts[static_cast<std::size_t>(rank)];
+                             if (gathers) return std::make_unique<Gather>(text);
+                             return std::make_unique<Broadcast>(text, 1);
+                           },
+                           {.network = {.eager_bytes = 4}});
+  cluster.compute(2, kLate);
+  CHECK(cluster.run(kLate + 10.0));
+  for (int rank = 0; rank < 3; ++rank) {
+    INFO(cluster.failure(rank).value_or("no failure"));
+    CHECK(cluster.is_closed(rank));
+  }
 }
 
 }  // namespace arbalest::tests

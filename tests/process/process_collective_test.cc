@@ -126,6 +126,7 @@ TEST_CASE("process collective: the failure of a stream fails the streams of all 
   CHECK_THAT(messages[1][0], ContainsSubstring("another device of the all-reduce has failed"));
   for (const std::size_t rank : {0U, 2U}) {
     CHECK_THAT(messages[rank][0], ContainsSubstring("rank 1 on host here has failed"));
+    CHECK_THAT(messages[rank][0], ContainsSubstring("not a number"));
     CHECK_THAT(messages[rank][1], ContainsSubstring("another device of the all-reduce has failed"));
   }
 }

@@ -17,6 +17,7 @@ SimulatedCluster::SimulatedCluster(int ranks, std::uint64_t seed, Program progra
     ranks_[static_cast<std::size_t>(rank)].progress = std::make_unique<Progress>(
         network_.transport(rank),
         engine::process::WatchdogOptions{.peer_timeout_seconds = options.peer_timeout_seconds,
+                                         .operation_timeout_seconds = options.operation_timeout_seconds,
                                          .warn = [this](const std::string& text) { warnings_.push_back(text); }},
         0.0);
     wake(rank, 0.0);
@@ -25,6 +26,10 @@ SimulatedCluster::SimulatedCluster(int ranks, std::uint64_t seed, Program progra
 
 void SimulatedCluster::stall(int rank, double seconds) {
   ranks_[static_cast<std::size_t>(rank)].stalled_until = network_.now() + seconds;
+}
+
+void SimulatedCluster::compute(int rank, double seconds) {
+  ranks_[static_cast<std::size_t>(rank)].ready_at = network_.now() + seconds;
 }
 
 void SimulatedCluster::wake(int rank, double time) {

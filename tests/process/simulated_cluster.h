@@ -20,6 +20,7 @@ class SimulatedCluster {
 
   struct Options {
     double peer_timeout_seconds = 3.0;
+    double operation_timeout_seconds = 600.0;
     int depth = 2;               // operations of a rank that are under way at the same time
     double pause_seconds = 0.0;  // of each rank before each operation, as if it computed
     NetworkOptions network = {};
@@ -32,6 +33,8 @@ class SimulatedCluster {
 
   // The rank does nothing for some seconds, and goes on then.
   void stall(int rank, double seconds);
+  // The rank begins no operation for some seconds, but its heartbeats go on.
+  void compute(int rank, double seconds);
 
   // What the rank's heartbeats say that it does.
   void set_position(int rank, const engine::process::Position& position) {

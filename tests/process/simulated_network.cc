@@ -107,6 +107,7 @@ void SimulatedNetwork::send(int from, int to, int channel, std::span<const std::
 void SimulatedNetwork::receive(int to, int from, int channel, std::span<std::byte> bytes, Notify notify) {
   if (!is_alive(to)) return;
   lend(to, {bytes, true});
+  std::ranges::fill(bytes, std::byte{0xCD});  // MPI may write from now on
   const Key key{from, to, channel};
   posted_[key].push_back({bytes, notify});
   match(key);

@@ -1,6 +1,11 @@
 // What the watchdog says, and when it keeps quiet.
 #include "engine/process/watchdog.h"
 
+#include <fmt/format.h>
+
+#include "engine/process/operations/agree.h"
+#include "engine/process/operations/all_reduce.h"
+#include "engine/process/operations/broadcast.h"
 #include "engine/process/operations/flag_reduction.h"
 #include "tests/process/simulated_cluster.h"
 #include "tests/support/catch.h"
@@ -8,6 +13,10 @@
 namespace arbalest::tests {
 namespace {
 
+using engine::process::Agree;
+using engine::process::AllReduce;
+using engine::process::AllReduceOptions;
+using engine::process::Broadcast;
 using engine::process::FlagReduction;
 using engine::process::Operation;
 using engine::process::Phase;
@@ -94,6 +103,82 @@ TEST_CASE("watchdog: a connection that is cut between two ranks ends the run eve
   REQUIRE(cluster.failure(2));
   CHECK_THAT(*cluster.failure(2),
              ContainsSubstring("the other processes count this one (rank 2 on host node-2) as dead"));
+}
+
+TEST_CASE("watchdog: a connection that is cut between two ranks that do not watch each other ends the run") {
+  constexpr int kRanks = 8;
+  std::vector<std::vector<float>> values(kRanks, std::vector<float>(1000));
+  SimulatedCluster cluster(kRanks, 1,
+                           [&](int rank, int step) -> std::unique_ptr<Operation> {
+                             if (step > 1000) return nullptr;
+                             return std::make_unique<AllReduce>(values[static_cast<std::size_t>(rank)], rank, kRanks);
+                           },
+                           {.peer_timeout_seconds = kTimeout, .depth = 1, .pause_seconds = 0.05});
+  cluster.network().at(1.0, [&] { cluster.network().cut(2, 5); });
+  REQUIRE(cluster.run(1.0 + 3.0 * kTimeout));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    REQUIRE(cluster.failure(rank));
+    INFO(*cluster.failure(rank));
+    const bool blames_2 = cluster.failure(rank)->find("rank 2 on host node-2") != std::string::npos;
+    const bool blames_5 = cluster.failure(rank)->find("rank 5 on host node-5") != std::string::npos;
+    CHECK(blames_2 != blames_5);
+  }
+}
+
+TEST_CASE("watchdog: a connection that is cut at the very end ends the run") {
+  SimulatedCluster cluster = barriers(8, 1);
+  cluster.compute(3, 1.0);  // the others wait for it at the end
+  cluster.network().at(0.9, [&] { cluster.network().cut(2, 5); });
+  REQUIRE(cluster.run(1.0 + 3.0 * kTimeout));
+  for (int rank = 0; rank < 8; ++rank) {
+    REQUIRE(cluster.failure(rank));
+    CHECK_THAT(*cluster.failure(rank), ContainsSubstring("cut off"));
+  }
+}
+
+TEST_CASE("watchdog: a rank that hangs but sends heartbeats is named, and ranks that wait for it are not") {
+  constexpr double kOperationTimeout = 100.0;
+  const int kind = GENERATE(0, 1, 2, 3, 4);
+  const int hanging = GENERATE(0, 3, 4);
+  constexpr int kRanks = 5;
+  const std::size_t elements = kind == 0 ? 1000 : 1;
+  std::vector<std::vector<float>> values(kRanks, std::vector<float>(elements));
+  std::vector<std::string> texts(kRanks, "bytes");
+  SimulatedCluster cluster(
+      kRanks, 1,
+      [&](int rank, int step) -> std::unique_ptr<Operation> {
+        const auto i = static_cast<std::size_t>(rank);
+        if (step > 1) return nullptr;
+        if (step == 1 || kind == 2) return std::make_unique<FlagReduction>(0);  // waits where the first does not
+        if (kind == 3) return std::make_unique<Broadcast>(texts[i], 0);
+        if (kind == 4) return std::make_unique<Agree>(texts[i]);
+        return std::make_unique<AllReduce>(values[i], rank, kRanks, AllReduceOptions{.chunk = 16, .window = 2});
+      },
+      {.peer_timeout_seconds = kTimeout, .operation_timeout_seconds = kOperationTimeout, .depth = 1});
+  cluster.compute(hanging, 1e4);
+  CHECK_FALSE(cluster.run(kOperationTimeout - 1.0));
+  for (int rank = 0; rank < kRanks; ++rank) CHECK_FALSE(cluster.failure(rank));
+  REQUIRE(cluster.run(kOperationTimeout + kTimeout));
+  for (int rank = 0; rank < kRanks; ++rank) {
+    REQUIRE(cluster.failure(rank));
+    CHECK_THAT(*cluster.failure(rank),
+               Catch::Matchers::StartsWith(fmt::format("rank {0} on host node-{0} hangs", hanging)));
+  }
+}
+
+TEST_CASE("watchdog: a rank that does not come to the end is named") {
+  SimulatedCluster cluster(3, 1,
+                           [](int rank, int step) -> std::unique_ptr<Operation> {
+                             if (step > 0 || rank > 0) return nullptr;
+                             return std::make_unique<FlagReduction>(0);
+                           },
+                           {.peer_timeout_seconds = kTimeout, .operation_timeout_seconds = 100.0});
+  cluster.compute(0, 1e4);
+  REQUIRE(cluster.run(100.0 + kTimeout));
+  for (int rank = 0; rank < 3; ++rank) {
+    REQUIRE(cluster.failure(rank));
+    CHECK_THAT(*cluster.failure(rank), Catch::Matchers::StartsWith("rank 0 on host node-0 hangs"));
+  }
 }
 
 }  // namespace arbalest::tests

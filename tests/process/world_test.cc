@@ -127,12 +127,13 @@ TEST_CASE("world: a rank that is cut off is named by every waiting thread of the
   std::array<engine::ErrorKind, kRanks> kinds{};
   on_ranks(kRanks, [&](int rank) {
     const auto i = static_cast<std::size_t>(rank);
-    const std::unique_ptr<World> world = network.open(rank, 0.5);
+    const std::unique_ptr<World> world = network.open(rank);
     world->set_position(3, Phase::kSaving);
-    world->barrier();
-    if (rank == 1) network.cut_off(1);
     for (std::string* message : {&messages[i], &later_messages[i]}) {
       try {
+        world->barrier();
+        if (rank == 1) network.cut_off(1);
+        world->set_peer_timeout(5.0);
         world->barrier();
       } catch (const engine::Error& error) {
         kinds[i] = error.kind();
@@ -152,19 +153,24 @@ TEST_CASE("world: a rank that fails tells the others the reason") {
   constexpr int kRanks = 3;
   MemoryNetwork network(kRanks);
   std::array<std::string, kRanks> messages;
+  std::array<engine::ErrorKind, kRanks> kinds{};
   on_ranks(kRanks, [&](int rank) {
     const std::unique_ptr<World> world = network.open(rank);
     world->set_position(9, Phase::kTraining);
-    world->barrier();
-    if (rank == 2) world->announce_failure("its disk is full");
     try {
+      world->barrier();
+      if (rank == 2) world->announce_failure({engine::ErrorKind::kOutOfMemory, "its disk is full"});
       world->barrier();
     } catch (const engine::Error& error) {
       messages[static_cast<std::size_t>(rank)] = error.what();
+      kinds[static_cast<std::size_t>(rank)] = error.kind();
     }
   });
+  CHECK(messages[2] == "its disk is full");
+  CHECK(kinds[2] == engine::ErrorKind::kOutOfMemory);
   for (const std::size_t rank : {0U, 1U}) {
     CHECK(messages[rank] == "rank 2 on host here has failed in round 9 (training): its disk is full");
+    CHECK(kinds[rank] == engine::ErrorKind::kPeer);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "engine/collective.h"
@@ -18,23 +19,24 @@ namespace arbalest::engine {
 
 namespace {
 
-// The numbers of enqueued all-reduces, first in, first out. The host thread adds them, and a stream takes them.
-class Turns {
+// What belongs to the enqueued all-reduces, first in, first out. The host thread adds it, and a stream takes it.
+template <typename Value>
+class Enqueued {
  public:
-  void push(std::uint64_t turn) {
+  void push(const Value& value) {
     const std::lock_guard lock(mutex_);
-    ARBALEST_CHECK(end_ - begin_ < turns_.size());
-    turns_[end_++ % turns_.size()] = turn;
+    ARBALEST_CHECK(end_ - begin_ < values_.size());
+    values_[end_++ % values_.size()] = value;
   }
-  std::uint64_t pop() {
+  Value pop() {
     const std::lock_guard lock(mutex_);
     ARBALEST_CHECK(begin_ < end_);
-    return turns_[begin_++ % turns_.size()];
+    return values_[begin_++ % values_.size()];
   }
 
  private:
   std::mutex mutex_;
-  std::array<std::uint64_t, 2048> turns_{};  // more than a stream's queue holds
+  std::array<Value, 2048> values_{};  // more than a stream's queue holds
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
 };
@@ -48,6 +50,7 @@ class PreparedSum {
         world_(world),
         exchange_(world.prepare_all_reduce(std::span(parts.front().values, elements))),
         graphs_(parts.size()),
+        previous_work_(parts.size()),
         meeting_(static_cast<int>(parts.size())) {
     for (std::size_t rank = 0; rank < parts.size(); ++rank) {
       values_.push_back(parts[rank].values);
@@ -62,9 +65,12 @@ class PreparedSum {
   void enqueue(std::uint64_t turn, const char* label) {
     try {
       turns_.push(turn);
-      for (std::size_t rank = 0; rank < parts_.size(); ++rank) parts_[rank].stream->launch(graphs_[rank], label);
-    } catch (...) {
-      give_up();  // the previous ranks already have their shares
+      for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
+        previous_work_[rank].push(parts_[rank].stream->record());
+        parts_[rank].stream->launch(graphs_[rank], label);
+      }
+    } catch (const Error& error) {
+      give_up(error);  // the previous ranks already have their shares
       throw;
     }
   }
@@ -76,6 +82,8 @@ class PreparedSum {
     Share(PreparedSum& sum, std::size_t rank) : sum_(sum), rank_(rank) {}
 
     void run(const cpu::TaskContext&) override {
+      sum_.previous_work_[rank_].pop();
+      is_running_ = true;
       sum_.meeting_.arrive_and_wait();
       sum_.add_slice(rank_);
       sum_.meeting_.arrive_and_wait();
@@ -83,12 +91,25 @@ class PreparedSum {
       sum_.meeting_.arrive_and_wait();
       if (rank_ != 0) std::copy_n(sum_.values_[0], sum_.elements_, sum_.parts_[rank_].values);
       sum_.meeting_.arrive_and_wait();
+      is_running_ = false;
     }
-    void abandon() noexcept override { sum_.give_up(); }
+
+    void abandon() noexcept override {
+      // If run() has failed, another device or exchange() has said why.
+      if (std::exchange(is_running_, false)) return sum_.meeting_.break_up();
+      const Event previous = sum_.previous_work_[rank_].pop();
+      ARBALEST_CHECK(previous.is_complete());
+      try {
+        previous.synchronize();
+      } catch (const Error& error) {
+        sum_.give_up(error);
+      }
+    }
 
    private:
     PreparedSum& sum_;
     std::size_t rank_;
+    bool is_running_ = false;
   };
 
   void add_slice(std::size_t rank) {
@@ -104,16 +125,21 @@ class PreparedSum {
   }
 
   void exchange() {
-    exchange_->start(turns_.pop());
-    exchange_->wait();
+    try {
+      cpu::translate_errors([this] {
+        exchange_->start(turns_.pop());
+        exchange_->wait();
+      });
+    } catch (const Error& error) {
+      give_up(error);
+      throw;
+    }
   }
 
-  void give_up() noexcept {
+  // The error comes before the other devices, which fail because of it, can announce theirs.
+  void give_up(const Error& error) noexcept {
+    world_.announce_failure(error);
     meeting_.break_up();
-    try {
-      world_.announce_failure("one of its devices has failed; its own message says why");
-    } catch (const std::bad_alloc&) {  // then the other processes notice that this one ends
-    }
   }
 
   const std::vector<CollectivePart> parts_;
@@ -122,8 +148,9 @@ class PreparedSum {
   process::World& world_;
   const std::unique_ptr<process::PreparedAllReduce> exchange_;
   std::vector<cpu::CpuTaskGraph> graphs_;  // by rank
+  std::vector<Enqueued<Event>> previous_work_;  // by rank: the point before each all-reduce
   cpu::Meeting meeting_;
-  Turns turns_;
+  Enqueued<std::uint64_t> turns_;
 };
 
 class ProcessCollective final : public Collective {

@@ -42,7 +42,10 @@ class Communication {
       error_ = "this MPI library does not support programs with threads (MPI_THREAD_FUNNELED)";
       return false;
     }
-    // Our own communicator: nobody else's messages can meet ours, and errors come back instead of ending the process.
+    // Errors come back instead of ending the process. MPICH reports some of them on these two.
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    // Our own communicator: nobody else's messages can meet ours.
     if (!check(MPI_Comm_dup(MPI_COMM_WORLD, &communicator_), "MPI_Comm_dup")) return false;
     MPI_Comm_set_errhandler(communicator_, MPI_ERRORS_RETURN);
     MPI_Comm_rank(communicator_, &world->rank);
@@ -82,11 +85,33 @@ class Communication {
            add(request, message);
   }
 
+  // Looks at all requests before it reports that none has ended, and looks twice: MPI_Testsome of Open MPI 4.1 looks at
+  // the requests first and moves messages on then.
   int poll(ArbalestMpiCompletion* ended, int capacity) {
-    if (requests_.empty()) return 0;
     // MPI_Testsome reports as many as it finds, so it gets no more requests than fit.
     const int count = std::min(static_cast<int>(requests_.size()), std::min(capacity, kMostTested));
-    rotate(count);
+    if (count == 0) return 0;
+    const int windows = (static_cast<int>(requests_.size()) + count - 1) / count;
+    for (int window = 0; window < 2 * windows; ++window) {
+      rotate(count);
+      const int found = test(ended, count);
+      if (found != 0) return found;
+    }
+    return 0;
+  }
+
+  bool close() {
+    MPI_Comm_free(&communicator_);
+    return check(MPI_Finalize(), "MPI_Finalize");
+  }
+
+  void abort(int exit_code) { MPI_Abort(communicator_, exit_code); }
+
+ private:
+  static constexpr int kMostTested = 512;
+
+  // Tests the first requests. Returns how many have ended, or -1 after an error.
+  int test(ArbalestMpiCompletion* ended, int count) {
     int found = 0;
     const int result = MPI_Testsome(count, requests_.data(), &found, indices_.data(), statuses_.data());
     if (result == MPI_ERR_IN_STATUS) {
@@ -106,16 +131,6 @@ class Communication {
     remove_ended();
     return found;
   }
-
-  bool close() {
-    MPI_Comm_free(&communicator_);
-    return check(MPI_Finalize(), "MPI_Finalize");
-  }
-
-  void abort(int exit_code) { MPI_Abort(communicator_, exit_code); }
-
- private:
-  static constexpr int kMostTested = 512;
 
   bool check(int result, const char* function) {
     if (result == MPI_SUCCESS) return true;
@@ -148,7 +163,7 @@ class Communication {
     return true;
   }
 
-  // With more requests than one call tests, each call begins behind those of the call before.
+  // With more requests than one call of MPI tests, each call begins behind those of the call before.
   void rotate(int count) {
     if (static_cast<std::size_t>(count) == requests_.size()) return;
     std::rotate(requests_.begin(), requests_.begin() + count, requests_.end());
@@ -207,7 +222,12 @@ constexpr ArbalestMpiModule kModule = {
         [](void* self, const float* from, float* to, size_t elements, void* listener, uint32_t token) {
           return result_of([&] { return of(self).all_reduce_sum(from, to, elements, {listener, token}); });
         },
-    .poll = [](void* self, ArbalestMpiCompletion* ended, int capacity) { return of(self).poll(ended, capacity); },
+    .poll =
+        [](void* self, ArbalestMpiCompletion* ended, int capacity) {
+          int found = -1;
+          result_of([&] { return (found = of(self).poll(ended, capacity)) >= 0; });
+          return found;
+        },
     .close = [](void* self) { return result_of([&] { return of(self).close(); }); },
     .destroy = [](void* self) { delete &of(self); },
     .abort = [](void* self, int exit_code) { of(self).abort(exit_code); },

@@ -19,6 +19,7 @@ class Agree final : public Operation {
   const char* name() const noexcept override { return "comparison"; }
   void start(Transport& transport, int channel) override;
   bool done() const noexcept override { return gather_.done() && broadcast_.done(); }
+  bool waits_for(int peer) const noexcept override { return gather_.waits_for(peer) || broadcast_.waits_for(peer); }
   void on_message(std::uint32_t, std::size_t) override {}  // the transfers have the messages
 
   // The ranks whose value is not that of rank 0, in order.

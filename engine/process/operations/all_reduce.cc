@@ -14,6 +14,11 @@ namespace {
 constexpr std::uint32_t kPlaceBits = 5;
 constexpr std::uint32_t kPeerBits = 24;
 
+[[noreturn]] void fail_lengths(int rank, int peer) {
+  fail(ErrorKind::kPeer, "internal error: ranks {} and {} sum vectors of different lengths; please report this", rank,
+       peer);
+}
+
 }  // namespace
 
 AllReduce::AllReduce(std::span<float> values, int rank, int ranks, const AllReduceOptions& options)
@@ -40,7 +45,9 @@ void AllReduce::start(Transport& transport, int channel) {
   added_ = 0;
   const std::size_t own = slices_.chunks(rank_);
   for (int peer = 0; peer < ranks_; ++peer) {
-    if (peer != rank_) open_ += 2 * own + 2 * slices_.chunks(peer);
+    if (peer == rank_) continue;
+    peers_[static_cast<std::size_t>(peer)].open = 2 * own + 2 * slices_.chunks(peer);
+    open_ += 2 * own + 2 * slices_.chunks(peer);
   }
   for (std::size_t chunk = 0; chunk < std::min(own, options_.window); ++chunk) receive_parts(chunk);
   // Each rank begins with the slice behind its own, so that no rank gets the first parts of all.
@@ -87,10 +94,20 @@ void AllReduce::on_message(std::uint32_t token, std::size_t bytes) {
     case kPartArrived:
       part_arrived(peer, place, bytes);
       break;
+    case kSumArrived:
+      sum_arrived(peer, bytes);
+      break;
     default:
       break;
   }
+  --peers_[static_cast<std::size_t>(peer)].open;
   --open_;
+}
+
+// The parts of the own slice come from each rank directly. The sums of the others may be late because of a third rank.
+bool AllReduce::waits_for(int peer) const noexcept {
+  const Peer& state = peers_[static_cast<std::size_t>(peer)];
+  return added_ < slices_.chunks(rank_) ? state.arrived <= added_ : state.open > 0;
 }
 
 // The sum of a part may replace it in `values` only once the part has been sent. Receives are posted in the order in
@@ -112,10 +129,8 @@ void AllReduce::part_sent(int peer, std::size_t place) {
 void AllReduce::part_arrived(int peer, std::size_t place, std::size_t bytes) {
   const std::size_t window = options_.window;
   const std::size_t chunk = added_ + (place + window - added_ % window) % window;
-  if (bytes != slices_.chunk_size(rank_, chunk) * sizeof(float)) {
-    fail(ErrorKind::kPeer, "internal error: ranks {} and {} sum vectors of different lengths; please report this",
-         rank_, peer);
-  }
+  if (bytes != slices_.chunk_size(rank_, chunk) * sizeof(float)) fail_lengths(rank_, peer);
+  ++peers_[static_cast<std::size_t>(peer)].arrived;
   ++arrived_[place];
   while (added_ < slices_.chunks(rank_) && arrived_[added_ % window] == ranks_ - 1) {
     arrived_[added_ % window] = 0;
@@ -124,6 +139,14 @@ void AllReduce::part_arrived(int peer, std::size_t place, std::size_t bytes) {
     ++added_;
     if (added_ + window - 1 < slices_.chunks(rank_)) receive_parts(added_ + window - 1);
   }
+}
+
+// No sum is longer than its receive, so all have the right lengths if their total is right.
+void AllReduce::sum_arrived(int peer, std::size_t bytes) {
+  Peer& state = peers_[static_cast<std::size_t>(peer)];
+  state.sum_bytes += bytes;
+  if (++state.sums < slices_.chunks(peer)) return;
+  if (state.sum_bytes != slices_.size(peer) * sizeof(float)) fail_lengths(rank_, peer);
 }
 
 void AllReduce::add(std::size_t chunk) {

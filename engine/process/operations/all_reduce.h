@@ -30,6 +30,7 @@ class AllReduce final : public Operation {
   const char* name() const noexcept override { return "all-reduce"; }
   void start(Transport& transport, int channel) override;
   bool done() const noexcept override { return open_ == 0; }
+  bool waits_for(int peer) const noexcept override;
   void on_message(std::uint32_t token, std::size_t bytes) override;
 
  private:
@@ -40,6 +41,10 @@ class AllReduce final : public Operation {
     std::size_t begun = 0;        // parts posted
     std::size_t finished = 0;     // parts sent, up to the first that is not; the sums behind them are awaited
     std::uint32_t sent_mask = 0;  // parts sent after that, by place in the window
+    std::size_t arrived = 0;      // its parts of the own slice that are here
+    std::size_t sums = 0;         // sums of its slice that are here
+    std::size_t sum_bytes = 0;    // of them
+    std::size_t open = 0;         // messages that have not ended, including those not yet posted
   };
 
   Notify notify(Kind kind, int peer, std::size_t chunk);
@@ -49,6 +54,7 @@ class AllReduce final : public Operation {
   void receive_parts(std::size_t chunk);
   void part_sent(int peer, std::size_t place);
   void part_arrived(int peer, std::size_t place, std::size_t bytes);
+  void sum_arrived(int peer, std::size_t bytes);
   void add(std::size_t chunk);
   void send_sum(std::size_t chunk);
 

@@ -10,8 +10,8 @@ void Broadcast::start(Transport& transport, int channel) {
   channel_ = channel;
   const int place = (transport.rank() - root_ + transport.size()) % transport.size();
   if (place == 0) return send_to_children();
-  const int parent = ((place & (place - 1)) + root_) % transport.size();
-  from_parent_.start(transport, parent, channel, TransferKind::kBroadcast, [this] {
+  parent_ = ((place & (place - 1)) + root_) % transport.size();
+  from_parent_.start(transport, parent_, channel, TransferKind::kBroadcast, [this] {
     bytes_ = std::move(from_parent_.payload());
     send_to_children();
   });
@@ -33,6 +33,11 @@ void Broadcast::send_to_children() {
 
 bool Broadcast::done() const noexcept {
   return has_bytes_ && std::ranges::all_of(to_children_, [](const OutgoingBytes& child) { return child.done(); });
+}
+
+bool Broadcast::waits_for(int peer) const noexcept {
+  if (!has_bytes_) return peer == parent_;
+  return std::ranges::any_of(to_children_, [peer](const OutgoingBytes& child) { return child.waits_for(peer); });
 }
 
 }  // namespace arbalest::engine::process

@@ -16,6 +16,7 @@ class Broadcast final : public Operation {
   const char* name() const noexcept override { return "broadcast"; }
   void start(Transport& transport, int channel) override;
   bool done() const noexcept override;
+  bool waits_for(int peer) const noexcept override;
   void on_message(std::uint32_t, std::size_t) override {}  // the transfers have the messages
 
  private:
@@ -25,6 +26,7 @@ class Broadcast final : public Operation {
   const int root_;
   Transport* transport_ = nullptr;
   int channel_ = 0;
+  int parent_ = -1;
   bool has_bytes_ = false;
   IncomingBytes from_parent_;
   std::deque<OutgoingBytes> to_children_;

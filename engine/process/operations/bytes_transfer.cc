@@ -42,6 +42,7 @@ void check_header(const TransferHeader& header, std::size_t bytes, TransferKind 
 }
 
 void OutgoingBytes::start(Transport& transport, int peer, int channel, TransferKind kind, std::string_view payload) {
+  peer_ = peer;
   header_ = {.kind = kind, .bytes = payload.size()};
   ++outstanding_;
   transport.send(peer, channel, std::as_bytes(std::span(&header_, 1)), {this, kHeaderToken});

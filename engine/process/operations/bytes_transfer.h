@@ -29,10 +29,12 @@ class OutgoingBytes final : public Listener {
   // `payload` must stay valid and unchanged until done().
   void start(Transport& transport, int peer, int channel, TransferKind kind, std::string_view payload);
   bool done() const noexcept { return outstanding_ == 0; }
+  bool waits_for(int peer) const noexcept { return !done() && peer == peer_; }
 
   void on_message(std::uint32_t token, std::size_t bytes) override;
 
  private:
+  int peer_ = -1;
   TransferHeader header_;
   std::size_t outstanding_ = 0;
 };

@@ -25,7 +25,7 @@ void FlagReduction::start(Transport& transport, int channel) {
   if (steps_ > 0) send();
 }
 
-int FlagReduction::peer_behind(int step) const {
+int FlagReduction::peer_behind(int step) const noexcept {
   return (transport_->rank() - (1 << step) + transport_->size()) % transport_->size();
 }
 

@@ -18,6 +18,7 @@ class FlagReduction final : public Operation {
   const char* name() const noexcept override { return "barrier"; }
   void start(Transport& transport, int channel) override;
   bool done() const noexcept override { return step_ == steps_ && outstanding_ == 0; }
+  bool waits_for(int peer) const noexcept override { return step_ < steps_ && peer == peer_behind(step_); }
   void on_message(std::uint32_t token, std::size_t bytes) override;
 
   std::uint64_t result() const noexcept { return flags_; }
@@ -30,7 +31,7 @@ class FlagReduction final : public Operation {
   };
 
   void send();
-  int peer_behind(int step) const;
+  int peer_behind(int step) const noexcept;
 
   Transport* transport_ = nullptr;
   int channel_ = 0;

@@ -22,4 +22,9 @@ void Gather::arrived(int rank) {
 
 bool Gather::done() const noexcept { return is_root_ ? missing_ == 0 : outgoing_.done(); }
 
+bool Gather::waits_for(int peer) const noexcept {
+  if (!is_root_) return outgoing_.waits_for(peer);
+  return peer != 0 && !incoming_[static_cast<std::size_t>(peer) - 1].done();
+}
+
 }  // namespace arbalest::engine::process

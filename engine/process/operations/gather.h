@@ -20,6 +20,7 @@ class Gather final : public Operation {
   const char* name() const noexcept override { return "gather"; }
   void start(Transport& transport, int channel) override;
   bool done() const noexcept override;
+  bool waits_for(int peer) const noexcept override;
   void on_message(std::uint32_t, std::size_t) override {}  // the transfers have the messages
 
   // On rank 0: bytes of each rank. On other ranks: empty. May be moved from.

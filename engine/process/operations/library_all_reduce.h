@@ -20,6 +20,7 @@ class LibraryAllReduce final : public Operation {
   const char* name() const noexcept override { return "all-reduce"; }
   void start(Transport& transport, int channel) override;
   bool done() const noexcept override { return open_ == 0; }
+  bool waits_for(int) const noexcept override { return !done(); }
   void on_message(std::uint32_t, std::size_t) override { --open_; }
 
  private:

@@ -14,6 +14,9 @@ class Operation : public Listener {
   // Posts the first messages. The operation must live until it is done, or until no one polls the transport again.
   virtual void start(Transport& transport, int channel) = 0;
   virtual bool done() const noexcept = 0;
+  // Whether the next step of this rank needs that rank, or messages to it have not left. A rank that this one waits for
+  // indirectly does not count.
+  virtual bool waits_for(int peer) const noexcept = 0;
 };
 
 // Channels. Two operations on one channel would have to be 8,000 operations apart.
