@@ -66,6 +66,7 @@ def recipe_of(text, max_epochs=None):
     dataset, padding, flip, validation = data_of(data)
     batch = training.take("batch_size")
     training.take_one_of("batch_norm_statistics", (None, "REESTIMATED"))
+    training.take_one_of("on_divergence", (None, "STOP"))  # a peer does not go back
     recipe = Recipe(
         job=job.take("name"),
         model=model_of(job),
