@@ -224,6 +224,19 @@ TEST_CASE("validation files that are missing, of wrong sizes or without a class 
              ContainsSubstring("class 'class7' is not among those of the training set"));
 }
 
+TEST_CASE("a file of another set is recognized under each of its names", "[training]") {
+  const TemporaryDirectory root;
+  write_cifar(root / "cifar-10");
+  for (const std::string& name :
+       {std::string("../cifar-10/test_batch.bin"), (root / "cifar-10/test_batch.bin").string(),
+        std::string("../cifar-10/data_batch_5.bin")}) {
+    CAPTURE(name);
+    CHECK_THAT(problem_with("cifar10 { validation: '" + name + "' }", root.path()),
+               ContainsSubstring(": this is the file '" + fs::path(name).filename().string() +
+                                 "' of the training or test set"));
+  }
+}
+
 TEST_CASE("examples of another set cannot validate by mistake", "[training]") {
   const TemporaryDirectory root;
   write_folders(root / "folders");

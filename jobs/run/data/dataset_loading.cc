@@ -1,6 +1,7 @@
 #include "jobs/run/data/dataset_loading.h"
 
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -182,6 +183,42 @@ class Loader {
   std::unique_ptr<dataflow::Dataset> validation_;
 };
 
+// The files of the training and test set, of kinds that cannot tell by their examples which set these are of.
+std::vector<std::string> other_files(const DataOptions& data) {
+  switch (data.kind) {
+    case DataOptions::Kind::kIdx:
+      return {"train-images-idx3-ubyte", "train-images-idx3-ubyte.gz", "t10k-images-idx3-ubyte",
+              "t10k-images-idx3-ubyte.gz"};
+    case DataOptions::Kind::kCifar10:
+      return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+              "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
+    case DataOptions::Kind::kCifar100:
+      return {"train.bin", "test.bin"};
+    case DataOptions::Kind::kNpy:
+    case DataOptions::Kind::kFloatNpy:
+    case DataOptions::Kind::kRatings:
+      return {data.train, data.test};
+    default:
+      return {};
+  }
+}
+
+// Throws if the validation set is a file of another set under another name, such as an absolute path.
+void check_own_file(const DataOptions& data, const std::string& data_root) {
+  const std::filesystem::path directory = std::filesystem::path(data_root) / data.directory;
+  const std::filesystem::path file = data.validation_files->examples;
+  for (const std::string& name : other_files(data)) {
+    std::error_code unknown;                        // a file that is not there is no other's
+    if (file.lexically_normal() == name) continue;  // the reader of the job knows what to do
+    if (!std::filesystem::equivalent(directory / file, directory / name, unknown)) continue;
+    engine::fail(engine::ErrorKind::kData, "{}: this is the file '{}' of the training or test set; {}",
+                 (directory / file).string(), name,
+                 data.kind == DataOptions::Kind::kCifar10 && name != "test_batch.bin"
+                     ? fmt::format("write validation: \"{}\", so that training leaves it out", name)
+                     : "name a file that is in no other set");
+  }
+}
+
 // Throws if a validation set with files of its own does not fit the training set.
 void check_fit(const TrainingSets& sets, const DataOptions& data, const std::string& data_root) {
   const std::string problem = own_validation_problem(class_sizes(*sets.training), class_sizes(*sets.validation));
@@ -211,6 +248,7 @@ TrainingSets load_training_sets(const DataOptions& data, const std::string& data
                                 std::vector<std::string>& warnings) {
   TrainingSets sets = Loader(data, data_root, Split::kTrain, pool, warnings, Decoding::kAhead).load_sets();
   if (!data.validation_files) return sets;
+  check_own_file(data, data_root);
   sets.validation = load_dataset(data, data_root, Split::kValidation, pool, warnings);
   check_fit(sets, data, data_root);
   return sets;
