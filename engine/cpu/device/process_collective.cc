@@ -147,7 +147,7 @@ class PreparedSum {
   const std::size_t elements_;
   process::World& world_;
   const std::unique_ptr<process::PreparedAllReduce> exchange_;
-  std::vector<cpu::CpuTaskGraph> graphs_;  // by rank
+  std::vector<cpu::CpuTaskGraph> graphs_;       // by rank
   std::vector<Enqueued<Event>> previous_work_;  // by rank: the point before each all-reduce
   cpu::Meeting meeting_;
   Enqueued<std::uint64_t> turns_;
