@@ -24,6 +24,8 @@ class Collective {
   virtual ~Collective() = default;
 
   virtual int ranks() const noexcept = 0;
+  // Whether other processes take part, too.
+  virtual bool spans_processes() const noexcept { return false; }
 
   // Sets `values` to the sum over ranks, in place. The sum is bit-identical on every rank, and its order of additions
   // is the same in every run. The memory collective adds in the order of the pairwise tree over rank numbers

@@ -10,6 +10,7 @@
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "engine/process/world.h"
 
 namespace arbalest::engine {
 
@@ -136,10 +137,14 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
   return cpu::translate_errors([&] { return std::make_unique<cpu::CpuDevice>(spec, options); });
 }
 
-std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices) {
+std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices, process::World& world) {
   // A single device averages without a collective, so its kind does not matter.
-  if (devices.size() == 1 || !devices.front()->is_cuda()) {
-    return make_memory_collective(static_cast<int>(devices.size()));
+  const bool is_alone = devices.size() == 1 && world.size() == 1;
+  if (is_alone || !devices.front()->is_cuda()) {
+    return make_process_collective(static_cast<int>(devices.size()), world);
+  }
+  if (world.size() > 1) {
+    fail(ErrorKind::kInvalidJob, "several processes train together on CPU devices only; name them, as in devices: \"cpu\"");
   }
   std::vector<Device*> gpus;
   for (const auto& device : devices) gpus.push_back(device.get());

@@ -31,6 +31,8 @@ class CentralStatistics {
   // nothing was added or a sum is not finite, there are no statistics, but are_of() is true.
   void finish(std::uint64_t batches);
 
+  // Number of a model's statistics.
+  std::size_t elements() const noexcept { return sums_.size(); }
   // Whether finish() was called for the model after `batches` mini-batches.
   bool are_of(std::uint64_t batches) const noexcept { return batches_ == batches; }
 

@@ -1,8 +1,13 @@
 // Evaluates the model and the replicas, and copies the model to the host.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
 
 #include "engine/error.h"
+#include "engine/process/all_gather.h"
+#include "scheduler/batch_rows.h"
 #include "scheduler/replica_distance.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/spread_batches.h"
@@ -38,6 +43,10 @@ void Scheduler::forget_statistics() {
 
 void Scheduler::measure_statistics() {
   forget_statistics();
+  const std::size_t row_bytes = statistics_->elements() * sizeof(float);
+  BatchRows rows(world_, row_bytes,
+                 [&](BatchRows::Row row) { statistics_->add(reinterpret_cast<const float*>(row.data())); });
+  take_share(*options_.statistics_ring, 0);
   spread_batches(
       *options_.statistics_ring, learners_.size(), kRunAhead,
       [&](std::size_t j, const dataflow::Batch& batch) {
@@ -45,14 +54,37 @@ void Scheduler::measure_statistics() {
                                                 evaluation_ready_[pool_of_[j]]);
       },
       [&](const engine::Event& event) { wait(event); },
-      [&](const Ticket& ticket) { statistics_->add(ticket.statistics); });
+      [&](const Ticket& ticket) {
+        rows.add(ticket.task, std::as_bytes(std::span(ticket.statistics, statistics_->elements())));
+      });
+  rows.finish();
   statistics_->finish(batches_);
 }
+
+namespace {
+
+// The result of one mini-batch of an evaluation.
+struct BatchResult {
+  std::int64_t examples = 0;
+  engine::StepResult result;
+};
+static_assert(std::is_trivially_copyable_v<BatchResult>);
+
+}  // namespace
 
 Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   ARBALEST_CHECK(tasks_.empty());
   refresh_evaluation_weights(Statistics::kReestimated);
   Progress sums;
+  BatchRows rows(world_, sizeof(BatchResult), [&](BatchRows::Row row) {
+    BatchResult batch;
+    std::memcpy(&batch, row.data(), sizeof batch);
+    sums.examples += batch.examples;
+    sums.loss_sum += static_cast<double>(batch.result.loss_sum);
+    sums.correct += static_cast<double>(batch.result.correct);
+    sums.correct_top5 += static_cast<double>(batch.result.correct_top5);
+  });
+  take_share(ring, 0);
   spread_batches(
       ring, learners_.size(), kRunAhead,
       [&](std::size_t j, const dataflow::Batch& batch) {
@@ -60,11 +92,10 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
       },
       [&](const engine::Event& event) { wait(event); },
       [&](const Ticket& ticket) {
-        sums.examples += ticket.examples;
-        sums.loss_sum += static_cast<double>(ticket.result->loss_sum);
-        sums.correct += static_cast<double>(ticket.result->correct);
-        sums.correct_top5 += static_cast<double>(ticket.result->correct_top5);
+        const BatchResult batch{ticket.examples, *ticket.result};
+        rows.add(ticket.task, std::as_bytes(std::span(&batch, 1)));
       });
+  rows.finish();
   if (sums.examples == 0) {
     engine::fail(engine::ErrorKind::kData,
                  "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
@@ -87,6 +118,7 @@ double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
   ARBALEST_CHECK(tasks_.empty() && options_.evaluates_replicas);
   double loss_sum = 0.0;
   std::int64_t examples = 0;
+  if (world_.size() > 1) ring.restart(0, {});  // each learner evaluates all of it
   while (const auto batch = ring.next()) {
     std::vector<Ticket> tickets;
     for (Learner* learner : learners_) tickets.push_back(learner->evaluate_own_weights(*batch));
@@ -98,7 +130,9 @@ double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
     ring.release(batch->number);
   }
   ring.restart();
-  return loss_sum / static_cast<double>(std::max<std::int64_t>(examples, 1));
+  const std::vector<double> losses = engine::process::all_gather(world_, loss_sum);
+  const std::vector<double> counts = engine::process::all_gather(world_, static_cast<double>(examples));
+  return std::reduce(losses.begin(), losses.end()) / std::max(std::reduce(counts.begin(), counts.end()), 1.0);
 }
 
 std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
+#include "scheduler/device_copies.h"
 #include "scheduler/diverged.h"
 #include "scheduler/replica_distance.h"
 #include "scheduler/scheduler.h"
@@ -65,8 +66,8 @@ void Scheduler::pop_averaging(Progress& progress) {
   wait(averaging.done);
   const sma::AveragingResult& result = *averaging.result;
   if (result.non_finite > 0.0F) {
-    throw Diverged(fmt::format("training diverged: {} weights of the replicas are not finite; lower learning_rate.base",
-                               result.non_finite));
+    report(Diverged(fmt::format(
+        "training diverged: {} weights of the replicas are not finite; lower learning_rate.base", result.non_finite)));
   }
   progress.replica_distance = distance_of(result, learners());
   progress.replica_spread = spread_of(result, learners());
@@ -85,7 +86,12 @@ void Scheduler::pop_task(Progress& progress) {
   if (loss_watch_) watch_loss(task);
 }
 
-void Scheduler::check_finite(const Task& task) const {
+void Scheduler::report(const Diverged& divergence) {
+  if (world_.size() == 1) throw divergence;
+  if (!divergence_) divergence_ = divergence;
+}
+
+void Scheduler::check_finite(const Task& task) {
   const Ticket& ticket = task.ticket;
   const engine::StepResult& result = *ticket.result;
   if (std::isfinite(result.loss_sum) && result.non_finite == 0) return;
@@ -93,34 +99,38 @@ void Scheduler::check_finite(const Task& task) const {
   const std::string what = std::isfinite(result.loss_sum)
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
                                : fmt::format("its loss is {}", std::abs(result.loss_sum));  // so that it is not -nan
-  throw Diverged(fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}", task.learner,
-                             device.name(), ticket.task, epochs_of(ticket.task), what,
-                             remedy(ticket.task < learners_.size(), std::isfinite(result.loss_sum))),
-                 static_cast<double>(result.loss_sum) / std::max(1, ticket.examples));
+  const bool is_first = ticket.task < static_cast<std::uint64_t>(learners());
+  report(Diverged(fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}",
+                              share_.first + static_cast<int>(task.learner), device.name(), ticket.task,
+                              epochs_of(ticket.task), what, remedy(is_first, std::isfinite(result.loss_sum))),
+                  static_cast<double>(result.loss_sum) / std::max(1, ticket.examples)));
 }
 
 void Scheduler::watch_loss(const Task& task) {
   const auto loss_sum = static_cast<double>(task.ticket.result->loss_sum);
   const std::optional<LossSpike> spike = loss_watch_->add(task.ticket.task, task.ticket.examples, loss_sum);
   if (!spike) return;
-  throw Diverged(fmt::format("training diverged: up to mini-batch {} (epoch {:.2f}) the training loss rose to {:.4g}, "
-                             "where {:.4g} was usual (training.spike_factor); lower learning_rate.base",
-                             task.ticket.task, epochs_of(task.ticket.task), spike->loss, spike->usual),
-                 spike->loss);
+  report(Diverged(fmt::format("training diverged: up to mini-batch {} (epoch {:.2f}) the training loss rose to {:.4g}, "
+                              "where {:.4g} was usual (training.spike_factor); lower learning_rate.base",
+                              task.ticket.task, epochs_of(task.ticket.task), spike->loss, spike->usual),
+                  spike->loss));
 }
 
 void Scheduler::check_copies(const Stride& stride) {
-  const sma::CopyHashes& hashes = synchronizer_.take_comparison();
-  const std::vector<std::size_t> faulty = sma::faulty_devices(hashes);
+  std::vector<std::string> names;
+  for (const auto& pool : pools_) names.push_back(pool->device().name());
+  const DeviceCopies copies = copies_of_all(world_, names, synchronizer_.take_comparison());
+  const std::vector<std::size_t> faulty = sma::faulty_devices(copies.hashes);
   if (faulty.empty()) {
     equal_at_ = stride.batches;
     return;
   }
   std::vector<std::string> devices;
-  for (const std::size_t d : faulty) devices.push_back(hashes_text(pools_[d]->device().name(), hashes[d]));
+  for (const std::size_t d : faulty) devices.push_back(hashes_text(copies.devices[d], copies.hashes[d]));
   const bool is_one = faulty.size() == 1;
-  const std::string away =
-      pools_.size() == 1 ? "" : fmt::format("take {} out of the job's devices, ", is_one ? "it" : "the faulty one");
+  const std::string away = copies.devices.size() == 1
+                               ? ""
+                               : fmt::format("take {} out of the job's devices, ", is_one ? "it" : "the faulty one");
   engine::fail(
       engine::ErrorKind::kDevice,
       "after round {} (mini-batch {}) the devices' copies of the model differ: {} {}; memory there, or what "

@@ -102,12 +102,12 @@ void Scheduler::enqueue_gradients(dataflow::BatchRing& ring, const StepParameter
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     const auto batch = ring.next();
     ARBALEST_CHECK(batch.has_value());  // training batches never end
-    ++batches_;
     StepParameters parameters = step;
     parameters.task = batch->number;
     last_tasks_[j] =
         learners_[j]->gradient(*batch, parameters, reduces ? std::span(parts_[j]) : std::span<engine::Event>());
   }
+  batches_ += static_cast<std::uint64_t>(learners());
 }
 
 void Scheduler::enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after) {

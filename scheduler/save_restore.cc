@@ -76,7 +76,7 @@ void Scheduler::restore(const TrainingState& state, const sma::Options& synchron
       pool->training_plan().parameters().from_canonical(pool->device(), state.average, pool->evaluation_weights());
     }
   }
-  if (state.learners.size() == learners_.size()) {
+  if (state.learners.size() == static_cast<std::size_t>(share_.all)) {
     restore_replicas(state);
   } else {
     for (Learner* learner : learners_) learner->zero_state();
@@ -97,11 +97,12 @@ void Scheduler::restore_replicas(const TrainingState& state) {
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     engine::Device& device = pools_[pool_of_[j]]->device();
     Learner& learner = *learners_[j];
-    const LearnerState& saved = state.learners[j];
+    const std::size_t number = static_cast<std::size_t>(share_.first) + j;
+    const LearnerState& saved = state.learners[number];
     if (saved.optimizer.size() != learner.state().size()) {
       engine::fail(engine::ErrorKind::kCheckpoint,
-                   "learner {} was saved with {} vectors of its optimizer; the job's has {}", j, saved.optimizer.size(),
-                   learner.state().size());
+                   "learner {} was saved with {} vectors of its optimizer; the job's has {}", number,
+                   saved.optimizer.size(), learner.state().size());
     }
     layout.from_canonical(device, saved.weights, learner.weights());
     for (std::size_t slot = 0; slot < saved.optimizer.size(); ++slot) {

@@ -4,6 +4,7 @@
 
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
+#include "engine/process/all_gather.h"
 
 namespace arbalest::scheduler {
 
@@ -26,9 +27,23 @@ std::vector<engine::Device*> devices_of(std::span<const std::unique_ptr<LearnerP
   return devices;
 }
 
-sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools) {
+// The learners of this process among those of all, of which this one has `own`.
+dataflow::BatchShare share_of(int own, engine::process::World& world) {
+  dataflow::BatchShare share{.first = 0, .count = own, .all = 0};
+  const std::vector<double> counts = engine::process::all_gather(world, own);
+  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
+    const int count = static_cast<int>(counts[rank]);
+    if (static_cast<int>(rank) < world.rank()) share.first += count;
+    share.all += count;
+  }
+  return share;
+}
+
+sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
+                                engine::process::World& world) {
+  const int most = std::max(options.most_learners, learner_count(pools));
   sma::SynchronizerNeeds needs{.schemes = {options.synchronization},
-                               .most_learners = std::max(options.most_learners, learner_count(pools)),
+                               .most_learners = share_of(most, world).all,
                                .may_resize = options.may_resize,
                                .state_slots = pools.front()->state_slots()};
   needs.measures_gradients = options.measures_gradients;
@@ -45,10 +60,12 @@ sma::CenterSizes sizes_of(const LearnerPool& pool) {
 }  // namespace
 
 Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
-                     engine::Collective& collective)
+                     engine::Collective& collective, engine::process::World& world)
     : options_(options),
       pools_(pools),
-      synchronizer_(needs_of(options, pools), devices_of(pools), sizes_of(*pools.front()), collective, kRunAhead + 1),
+      world_(world),
+      synchronizer_(needs_of(options, pools, world), devices_of(pools), sizes_of(*pools.front()), collective,
+                    kRunAhead + 1),
       moving_average_(options.moving_average),
       tasks_(0),
       strides_(kRunAhead + 1),
@@ -82,6 +99,7 @@ void Scheduler::collect_learners() {
     }
     ready_.emplace_back(pools_[p]->learners().size());
   }
+  share_ = share_of(static_cast<int>(learners_.size()), world_);
   last_tasks_.assign(learners_.size(), {});
   parts_.assign(learners_.size(), std::vector<engine::Event>(learners_.front()->gradient_parts().size()));
   tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(pools_.front()->result_slots()));
@@ -97,7 +115,7 @@ void Scheduler::bind(const sma::Options& synchronization) {
       views.back().push_back(std::move(view));
     }
   }
-  synchronizer_.bind(synchronization, std::move(views));
+  synchronizer_.bind(synchronization, std::move(views), share_.all - share_.count);
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     const sma::UpdateOperands operands = synchronizer_.operands(pool_of_[j]);
     learners_[j]->set_update_sources({{operands.references[0], operands.references[1]}, operands.gradient});
@@ -134,7 +152,12 @@ void Scheduler::lower_rate(double factor, int drops) {
   extra_drops_ = drops;
 }
 
+void Scheduler::take_share(dataflow::BatchRing& ring, std::uint64_t first) const {
+  if (world_.size() > 1 && ring.share() != share_) ring.restart(first, share_);
+}
+
 Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
+  take_share(ring, batches_);
   Progress progress;
   for (int stride = 0; stride < strides; ++stride) {
     while (strides_.size() >= kRunAhead) pop_stride(progress);

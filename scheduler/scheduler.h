@@ -1,17 +1,25 @@
 // Decides what runs when: mini-batches on learners in rounds, concurrent averaging, evaluation, restarts. The scheduler
 // is the only place where a host thread waits for a device.
+//
+// A run may have several processes, each with a scheduler of its own. Learners are numbered over all of them, process
+// by process, and each process gets the mini-batches of its learners. All processes must make the same calls; calls
+// that wait also wait for the other processes.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/batches/batch_share.h"
 #include "engine/collective.h"
+#include "engine/process/world.h"
 #include "learners/learner_pool.h"
 #include "scheduler/central_statistics.h"
+#include "scheduler/diverged.h"
 #include "scheduler/learning_rate.h"
 #include "scheduler/loss_watch.h"
 #include "scheduler/moving_average.h"
@@ -32,7 +40,7 @@ struct Options {
   MovingAverageOptions moving_average = {};  // average that is evaluated and saved
   bool evaluates_replicas = false;           // whether evaluate_replicas() will be called
   bool may_resize = false;                   // whether the number of learners may change, up to most_learners
-  int most_learners = 0;                     // over all devices; 0: as many as the pools have
+  int most_learners = 0;                     // over all devices of this process; 0: as many as the pools have
   bool measures_gradients = false;           // whether Progress gets samples of the gradients' spread
   std::optional<SpikeRule> spike = {};       // what counts as a spike of the training loss; none: nothing does
   // Rounds (averagings; steps under s_sgd) between two comparisons of what all devices must hold alike; 0: never.
@@ -42,7 +50,7 @@ struct Options {
   dataflow::BatchRing* statistics_ring = nullptr;
 };
 
-// Results of the tasks that ended between two calls, in task order.
+// Results of this process's tasks that ended between two calls, in task order.
 struct Progress {
   std::int64_t tasks = 0;
   std::int64_t examples = 0;
@@ -85,10 +93,10 @@ struct Evaluation {
 
 class Scheduler {
  public:
-  // Creates the learners and initializes z and every replica with the job's seed. Pools (one per device), rings and
-  // collective (one rank per pool) must outlive the scheduler.
+  // Creates the learners and initializes z and every replica with the job's seed. Pools (one per device), rings,
+  // collective (one rank per pool) and `world` must outlive the scheduler.
   Scheduler(const Options& options, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-            engine::Collective& collective);
+            engine::Collective& collective, engine::process::World& world);
   // Host memory during initialization and snapshot(): the model in canonical order.
   static std::size_t host_bytes(const dataflow::ParameterLayout& parameters) {
     return static_cast<std::size_t>(parameters.numbers()) * sizeof(float);
@@ -98,7 +106,8 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  int learners() const noexcept { return static_cast<int>(learners_.size()); }
+  // Learners of all processes.
+  int learners() const noexcept { return share_.all; }
   // Mini-batches enqueued since the start of the run, and the same number in epochs.
   std::uint64_t batches() const noexcept { return batches_; }
   double progress() const noexcept;
@@ -113,14 +122,19 @@ class Scheduler {
   // (Options::spike). The model is then the last finite one and can still be evaluated and saved, and the host alone
   // knows the error: streams carry none, so restore() may go back to an earlier state. Throws kDevice if the devices'
   // copies of the model differ (Options::compare_rounds). Passes on errors of streams and of the input.
+  //
+  // Of several processes one may find a divergence that the others do not, and all must end at the same stride. There
+  // advance() and drain() keep it for take_divergence(), and further strides may follow.
   Progress advance(dataflow::BatchRing& ring, int strides);
+  // Returns the first divergence since the last call, if there was one.
+  std::optional<Diverged> take_divergence() { return std::exchange(divergence_, {}); }
   // Waits for all enqueued work and returns its results.
   Progress drain();
 
   // Returns loss and accuracy of the model, or of its moving average, over all batches of `ring`, which are spread over
-  // all learners. Leaves the ring at its start. If replicas are pulled to the center z, the model is z. Otherwise it is
-  // the mean of the replicas, in a separate vector; right after an averaging that assigns z, this mean equals z. Call
-  // only when drained. Throws kData if no example can be read.
+  // all learners of all processes. Leaves the ring at its start. If replicas are pulled to the center z, the model is
+  // z. Otherwise it is the mean of the replicas, in a separate vector; right after an averaging that assigns z, this
+  // mean equals z. Call only when drained. Throws kData if no example can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
   // Evaluates each learner's own weights and returns the mean over learners of the mean loss over the labeled examples
@@ -144,26 +158,27 @@ class Scheduler {
   // Sets the center and every replica to `tensors`. Call only before the first stride.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
-  // Copies the state of the training to the host. Later strides are the same as without the call. Call only when
-  // drained.
+  // Copies the state of the training to the host, with the learners of this process only. Later strides are the same as
+  // without the call. Call only when drained.
   TrainingState save();
   // Upper bound of a saved state's size, in copies of the model (host_bytes).
   static std::int64_t state_vectors(int learners, std::size_t state_slots) {
     constexpr std::int64_t kOtherVectors = 6;  // the model twice: as it is evaluated, and as learners go on from it
     return kOtherVectors + learners * static_cast<std::int64_t>(1 + state_slots);
   }
-  // Goes on from a saved state: with `synchronization`, its `scaling` of the learning rate, and `learners[d]` prepared
-  // learners on device d. With as many learners in all as the state has, later strides are the same as those of the
-  // scheduler that saved it. With another number they are those after a resize() at that point. Enqueued work is
-  // abandoned, and its results are lost. lower_rate() must follow if the state had another factor. Restart the training
-  // ring at the mini-batch state.batches afterwards. Throws kCheckpoint if the state is of another model or optimizer.
+  // Goes on from a saved state, with the learners of all processes: with `synchronization`, its `scaling` of the
+  // learning rate, and `learners[d]` prepared learners on device d. With as many learners in all as the state has,
+  // later strides are the same as those of the scheduler that saved it. With another number they are those after a
+  // resize() at that point. Enqueued work is abandoned, and its results are lost. lower_rate() must follow if the state
+  // had another factor. Restart the training ring at the mini-batch state.batches afterwards. Throws kCheckpoint if the
+  // state is of another model or optimizer.
   void restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
                std::span<const int> learners);
 
  private:
   struct Task {
     learners::Ticket ticket;
-    std::size_t learner = 0;              // number over all devices
+    std::size_t learner = 0;              // number over all devices of this process
     dataflow::BatchRing* ring = nullptr;  // the ring that its batch came from
   };
 
@@ -214,10 +229,13 @@ class Scheduler {
   // Averages the current model into every pool's evaluation weights, which no work may be reading. If `rounds_them`,
   // also updates their copies in low precision.
   void move_averages(bool rounds_them);
+  // Takes this process's share of the ring's mini-batches, if it has another one.
+  void take_share(dataflow::BatchRing& ring, std::uint64_t first) const;
+  void report(const Diverged& divergence);
   void pop_stride(Progress& progress);
   void pop_averaging(Progress& progress);
   void pop_task(Progress& progress);
-  void check_finite(const Task& task) const;
+  void check_finite(const Task& task);
   void watch_loss(const Task& task);
   void check_copies(const Stride& stride);
   // Waits for all enqueued work; there may be no tasks.
@@ -234,8 +252,10 @@ class Scheduler {
 
   Options options_;
   std::span<const std::unique_ptr<learners::LearnerPool>> pools_;
-  std::vector<learners::Learner*> learners_;  // of all pools, by number
+  engine::process::World& world_;
+  std::vector<learners::Learner*> learners_;  // of all pools of this process, by number
   std::vector<std::size_t> pool_of_;          // by learner
+  dataflow::BatchShare share_;                // the learners of this process among all
   sma::Synchronizer synchronizer_;
 
   MovingAverage moving_average_;
@@ -248,6 +268,7 @@ class Scheduler {
   std::uint64_t rounds_ = 0;    // averagings since the start of the run, and steps under s_sgd
   std::uint64_t equal_at_ = 0;  // mini-batches at the last point where the devices' copies were equal
   std::optional<LossWatch> loss_watch_;
+  std::optional<Diverged> divergence_;             // found but not taken
   std::optional<sma::AveragingTicket> gathered_;   // mean of the replicas in the present evaluation weights
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
   RingQueue<Stride> strides_;                      // strides that the tasks belong to

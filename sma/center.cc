@@ -46,13 +46,10 @@ float* Center::state(std::size_t device, std::size_t slot) const {
   return devices_[device].state.as<float>() + static_cast<std::int64_t>(slot) * sizes_.trainable();
 }
 
-void Center::set_replicas(std::vector<ReplicaVectors> replicas) {
+void Center::set_replicas(std::vector<ReplicaVectors> replicas, int all) {
   ARBALEST_CHECK(replicas.size() == devices_.size());
-  count_ = 0;
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    count_ += static_cast<int>(replicas[d].weights.size());
-    devices_[d].replicas = std::move(replicas[d]);
-  }
+  count_ = all;
+  for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d].replicas = std::move(replicas[d]);
 }
 
 void Center::wait_for(std::span<const std::vector<engine::Event>> ready, const char* label) {
@@ -82,7 +79,7 @@ std::span<const engine::Event> Center::average(float step, float momentum, bool 
 }
 
 std::span<const engine::Event> Center::average_operands(const engine::CentralStep& by) {
-  const bool alone = devices_.size() == 1;
+  const bool alone = is_alone();
   if (alone) {
     average_alone(by);
   } else {
@@ -134,7 +131,7 @@ void Center::average_vectors(const Vectors& vectors_of, const Mean& mean_of, std
     entry.stream->enqueue(engine::VectorMean{vectors_of(entry), offset, mean_of(d), elements, mean_factor()}, label);
     parts_.push_back({entry.stream.get(), mean_of(d)});
   }
-  if (devices_.size() > 1) collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements), "all-reduce");
+  if (!is_alone()) collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements), "all-reduce");
 }
 
 void Center::average_gradients(std::int64_t begin, std::int64_t end) {

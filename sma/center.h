@@ -61,11 +61,13 @@ class Center {
          engine::Collective& collective, int result_slots);
 
   std::size_t devices() const noexcept { return devices_.size(); }
+  // Whether z has copies on other devices, of this process or of others.
+  bool has_copies() const noexcept { return !is_alone(); }
   engine::Stream& stream(std::size_t device) const { return *devices_[device].stream; }
   std::span<engine::Stream* const> streams() const noexcept { return streams_; }
-  // Sets the replicas' vectors, by device; their addresses must not change afterwards.
-  void set_replicas(std::vector<ReplicaVectors> replicas);
-  int replicas() const noexcept { return count_; }
+  // Sets the vectors of this process's replicas, by device; their addresses must not change afterwards. `all`: number of
+  // the replicas of all processes.
+  void set_replicas(std::vector<ReplicaVectors> replicas, int all);
 
   // The two buffers of z on a device, [elements + frozen] float32 each, and the index of the buffer that holds z.
   float* central(std::size_t device, int parity) const { return devices_[device].central[parity].as<float>(); }
@@ -130,6 +132,8 @@ class Center {
   };
 
   float mean_factor() const { return 1.0F / static_cast<float>(count_); }
+  // Whether one device has all replicas, so that nothing is summed over devices.
+  bool is_alone() const noexcept { return devices_.size() == 1 && !collective_.spans_processes(); }
   void set_operands(std::size_t device, const float* base, float* target);
   std::span<const engine::Event> average_operands(const engine::CentralStep& by);
   void average_alone(const engine::CentralStep& by);
@@ -147,7 +151,7 @@ class Center {
   std::vector<engine::Stream*> streams_;       // the averaging streams of devices_
   std::vector<engine::CollectivePart> parts_;  // parts of the all-reduce that is being enqueued; kept for their memory
   std::vector<engine::Event> events_;          // by device, of the last call
-  int count_ = 0;                              // number of replicas on all devices
+  int count_ = 0;                              // number of replicas on all devices of all processes
   AveragingTicket ticket_;
   std::uint64_t rounds_ = 0;
   int parity_ = 0;

@@ -31,11 +31,11 @@ Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Dev
   if (needs.compares_copies) comparison_.emplace(devices, needs.most_learners, result_slots);
 }
 
-void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas) {
+void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas, int elsewhere) {
   options_ = options;
   replicas_ = std::move(replicas);
   copies_.assign(replicas_.size(), {});
-  count_ = 0;
+  count_ = elsewhere;
   std::vector<ReplicaVectors> vectors;
   for (const auto& of_device : replicas_) {
     count_ += static_cast<int>(of_device.size());
@@ -56,7 +56,7 @@ void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaV
     for (const ReplicaVectors& entry : vectors) gradients.push_back(entry.gradients);
     spread_->set_gradients(std::move(gradients));
   }
-  if (center_) center_->set_replicas(std::move(vectors));
+  if (center_) center_->set_replicas(std::move(vectors), count_);
 }
 
 UpdateOperands Synchronizer::operands(std::size_t device) const {
@@ -142,7 +142,7 @@ std::span<const engine::Event> Synchronizer::measure_gradients(std::span<const s
 
 bool Synchronizer::compare_copies(std::span<const std::vector<engine::Event>> ready) {
   const bool compares_replicas = coupling_ == Coupling::kGradient;
-  const bool has_copies = compares_replicas || (coupling_ != Coupling::kNone && replicas_.size() > 1);
+  const bool has_copies = compares_replicas || (coupling_ != Coupling::kNone && center_->has_copies());
   if (!comparison_ || !has_copies) return false;
   for (std::size_t d = 0; d < replicas_.size(); ++d) {
     copies_[d].clear();

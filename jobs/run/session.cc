@@ -67,7 +67,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
 }
 
 Session::Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                 const engine::DeviceOptions& device_options, Input input)
+                 const engine::DeviceOptions& device_options, Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
   const AvailableMemory available(devices_);
@@ -81,7 +81,8 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
 
   make_rings(job, sizes, forecast.ring_learners());
   const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
-  collective_ = engine::make_collective(devices_);
+  engine::process::World& processes = world == nullptr ? alone_ : *world;
+  collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
   switches.erase(switches.begin());
   scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
@@ -97,7 +98,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                                                                          .spike = spike_rule(job, batches_per_epoch),
                                                                          .compare_rounds = job.compare_rounds,
                                                                          .statistics_ring = statistics_ring_.get()},
-                                                      pools_, *collective_);
+                                                      pools_, *collective_, processes);
 }
 
 void Session::load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input) {
@@ -274,11 +275,12 @@ bool lower_bound(JobOptions& job, const std::exception& error) {
 }  // namespace
 
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
-                                      const engine::DeviceOptions& device_options, Session::Input input) {
+                                      const engine::DeviceOptions& device_options, Session::Input input,
+                                      engine::process::World* world) {
   for (;;) {
     const int most = std::ranges::max(job.learners_per_device);
     try {
-      auto session = std::make_unique<Session>(job, data_root, purpose, device_options, input);
+      auto session = std::make_unique<Session>(job, data_root, purpose, device_options, input, world);
       job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
       return session;
     } catch (const std::exception& error) {

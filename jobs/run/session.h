@@ -13,6 +13,7 @@
 #include "engine/collective.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
+#include "engine/process/world.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "learners/learner_pool.h"
@@ -39,9 +40,11 @@ class Session {
     kRing       // mini-batches are always copied through rings
   };
 
-  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits.
+  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits. `world`: the processes of the
+  // run, which all open a session; null: this process alone.
   Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
-          const engine::DeviceOptions& device_options, Input input = Input::kResident);
+          const engine::DeviceOptions& device_options, Input input = Input::kResident,
+          engine::process::World* world = nullptr);
 
   engine::Device& device() const { return *devices_.front(); }  // the first of the job
   const dataflow::Dataset& training_data() const { return *training_data_; }
@@ -93,6 +96,7 @@ class Session {
                                                  const RingSize& size, int learners);
 
   std::vector<std::string> warnings_;
+  engine::process::World alone_;
   engine::host::Pool host_pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::unique_ptr<dataflow::Dataset> training_data_;
@@ -122,6 +126,7 @@ class Session {
 // tuned job: the minimum), or if not even one learner fits.
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
                                       const engine::DeviceOptions& device_options,
-                                      Session::Input input = Session::Input::kResident);
+                                      Session::Input input = Session::Input::kResident,
+                                      engine::process::World* world = nullptr);
 
 }  // namespace arbalest::jobs

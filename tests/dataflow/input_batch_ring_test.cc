@@ -319,6 +319,36 @@ TEST_CASE("a ring may start, and restart, in the middle of the sequence", "[inpu
   }
 }
 
+TEST_CASE("the shares of several rings make up the sequence, whatever its length", "[input]") {
+  const int slots = GENERATE(1, 3, 8);
+  const std::int64_t examples = GENERATE(1, 40, 61, 97);
+  const std::uint64_t begin = GENERATE(0, 2);
+  CAPTURE(slots, examples, begin);
+  Rig rig(2);
+  const auto data = numbered_images(static_cast<std::size_t>(examples));
+  SequentialOrder order(examples, 4);
+  const BatchShare shares[] = {{.first = 0, .count = 1, .all = 4}, {.first = 1, .count = 3, .all = 4}};
+  std::vector<std::uint64_t> seen;
+  for (const BatchShare& share : shares) {
+    const auto ring = make_ring(Content::kImages, *data, order, rig, slots);
+    ring->restart(begin, share);
+    std::vector<std::uint64_t> own;
+    while (const std::optional<Batch> batch = ring->next()) {
+      CHECK(is_right(*batch, order));
+      const int place = static_cast<int>((batch->number - begin) % 4);
+      CHECK((place >= share.first && place < share.first + share.count));
+      own.push_back(batch->number);
+      ring->release(batch->number);
+    }
+    CHECK(std::ranges::is_sorted(own));
+    seen.insert(seen.end(), own.begin(), own.end());
+  }
+  std::ranges::sort(seen);
+  std::vector<std::uint64_t> all;
+  for (std::uint64_t number = begin; number < *order.batches(); ++number) all.push_back(number);
+  CHECK(seen == all);
+}
+
 TEST_CASE("a failed read is thrown when its batch is due, and again", "[input]") {
   Rig rig(2);
   const FailingDataset data;

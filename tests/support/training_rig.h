@@ -20,6 +20,7 @@
 #include "dataflow/parameter_rules.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
+#include "engine/process/world.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::tests {
@@ -140,6 +141,7 @@ struct RigOptions {
   bool graphs = true;  // for GPUs
   RigInput input = RigInput::kFloats;
   RenumberedOrder::Number batch_of = {};  // maps a mini-batch's number to its number in the shuffled order
+  engine::process::World* world = nullptr;  // the processes of the run; null: this one alone
   std::int64_t statistic_batches = 0;     // mini-batches for re-estimating the central model's statistics; 0: not
                                           // re-estimated
 };
@@ -191,7 +193,8 @@ class TrainingRig {
                                             .evaluates_own_weights = options.evaluates_replicas}},
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
-    collective_ = engine::make_collective(devices_);
+    engine::process::World& world = options.world == nullptr ? alone_ : *options.world;
+    collective_ = engine::make_collective(devices_, world);
     if (options.around_collective) collective_ = options.around_collective(std::move(collective_));
     scheduler_ = std::make_unique<scheduler::Scheduler>(
         scheduler::Options{.learning_rate = options.learning_rate,
@@ -207,7 +210,7 @@ class TrainingRig {
                            .spike = options.spike,
                            .compare_rounds = options.compare_rounds,
                            .statistics_ring = statistics_ring_.get()},
-        pools_, *collective_);
+        pools_, *collective_, world);
   }
 
   const dataflow::Dataset& data() const { return *data_; }
@@ -255,6 +258,7 @@ class TrainingRig {
     return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);
   }
 
+  engine::process::World alone_;
   std::unique_ptr<dataflow::Dataset> data_;
   engine::host::Pool host_pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;

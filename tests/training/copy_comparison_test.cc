@@ -165,7 +165,8 @@ TEST_CASE("a bit that flips in one device's center between two rounds is found",
     for (const std::string& name : cpu_devices(count)) {
       devices.push_back(engine::open_device(engine::parse_device(name), {}));
     }
-    const auto collective = engine::make_collective(devices);
+    engine::process::World alone;
+    const auto collective = engine::make_collective(devices, alone);
     std::vector<engine::Device*> pointers;
     std::vector<engine::Buffer> weights;
     std::vector<std::unique_ptr<engine::Stream>> streams;

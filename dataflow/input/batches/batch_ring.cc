@@ -44,8 +44,7 @@ BatchRing::BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& 
       pool_(pool),
       slots_(static_cast<std::size_t>(slots)),
       group_(batches_of_a_task(slots_.size())),
-      next_out_(first),
-      next_fill_(first) {
+      first_(first) {
   ARBALEST_CHECK(slots > 0);
   const auto batch_size = static_cast<std::size_t>(order.batch_size());
   const std::size_t stride = index_bytes(batch_size);
@@ -82,10 +81,10 @@ BatchRing::~BatchRing() {
 
 std::optional<Batch> BatchRing::next() {
   std::unique_lock lock(mutex_);
-  const std::optional<std::uint64_t> total = order_.batches();
+  const std::optional<std::uint64_t> total = positions();
   if (total && next_out_ >= *total) return std::nullopt;
 
-  Slot& slot = slot_of(next_out_);
+  Slot& slot = slot_at(next_out_);
   const auto ready = [&] { return slot.state == State::kReady; };
   if (!ready()) {
     submit_fills(1);
@@ -110,13 +109,20 @@ void BatchRing::set_observer(InputObserver* observer) {
 
 void BatchRing::release(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  Slot& slot = slot_of(number);
+  Slot& slot = slot_at(share_.position_of(number - first_));
   ARBALEST_CHECK(slot.state == State::kOut && slot.batch.number == number);
   slot.state = State::kFree;
   submit_fills(consumer_waits_ ? 1 : group_);
 }
 
-void BatchRing::restart(std::uint64_t first) {
+std::optional<std::uint64_t> BatchRing::positions() const {
+  const std::optional<std::uint64_t> total = order_.batches();
+  if (!total) return std::nullopt;
+  return *total > first_ ? share_.among(*total - first_) : 0;
+}
+
+void BatchRing::restart(std::uint64_t first, const BatchShare& share) {
+  ARBALEST_CHECK(share.first >= 0 && share.count > 0 && share.first + share.count <= share.all);
   std::unique_lock lock(mutex_);
   stop_fills(lock);
   for (Slot& slot : slots_) {
@@ -125,7 +131,9 @@ void BatchRing::restart(std::uint64_t first) {
     slot.failure = nullptr;
   }
   stopping_ = false;
-  next_out_ = next_fill_ = first;
+  first_ = first;
+  share_ = share;
+  next_out_ = next_fill_ = 0;
   fillable_ = 0;
   submit_fills(group_);
 }
@@ -133,13 +141,13 @@ void BatchRing::restart(std::uint64_t first) {
 // Submits tasks for all free slots in sequence, with at least `at_least` batches per task, except at the sequence's
 // end.
 void BatchRing::submit_fills(std::size_t at_least) {
-  const std::optional<std::uint64_t> total = order_.batches();
+  const std::optional<std::uint64_t> total = positions();
   for (;;) {
     const std::size_t count = fillable();
     if (count == 0 || (count < at_least && next_fill_ + count != total)) return;
     pool_.submit([this, first = next_fill_] { fill_group(first); });  // fill_group() takes mutex_ before anything else
-    slot_of(next_fill_).group = count;
-    for (std::size_t i = 0; i < count; ++i) slot_of(next_fill_ + i).state = State::kFilling;
+    slot_at(next_fill_).group = count;
+    for (std::size_t i = 0; i < count; ++i) slot_at(next_fill_ + i).state = State::kFilling;
     next_fill_ += count;
     fillable_ = 0;
     batches_filling_ += count;
@@ -149,8 +157,8 @@ void BatchRing::submit_fills(std::size_t at_least) {
 // Number of batches from next_fill_ on that exist and have a free slot, up to one task's batches. A free slot stays
 // free until a task is submitted for it, so each slot is checked once.
 std::size_t BatchRing::fillable() {
-  const std::optional<std::uint64_t> total = order_.batches();
-  while (fillable_ < group_ && slot_of(next_fill_ + fillable_).state == State::kFree &&
+  const std::optional<std::uint64_t> total = positions();
+  while (fillable_ < group_ && slot_at(next_fill_ + fillable_).state == State::kFree &&
          (!total || next_fill_ + fillable_ < *total)) {
     ++fillable_;
   }
@@ -159,11 +167,11 @@ std::size_t BatchRing::fillable() {
 
 void BatchRing::fill_group(std::uint64_t first) noexcept {
   std::unique_lock lock(mutex_);
-  const std::size_t count = slot_of(first).group;
+  const std::size_t count = slot_at(first).group;
   InputObserver* const observer = observer_;
   if (observer != nullptr) observer->before_fill();
   for (std::size_t i = 0; i < count; ++i) {
-    Slot& slot = slot_of(first + i);
+    Slot& slot = slot_at(first + i);
     if (!stopping_) {
       lock.unlock();
       try {
@@ -181,7 +189,8 @@ void BatchRing::fill_group(std::uint64_t first) noexcept {
   }
 }
 
-void BatchRing::fill(Slot& slot, std::uint64_t number) const {
+void BatchRing::fill(Slot& slot, std::uint64_t position) const {
+  const std::uint64_t number = number_at(position);
   order_.indices(number, slot.indices);
   const auto padding = std::ranges::count(slot.indices, BatchOrder::kNoExample);
   slot.batch = Batch{number, slot.indices.data(), slot.images, slot.labels,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/batch_share.h"
 #include "dataflow/input/batches/input_observer.h"
 #include "dataflow/input/dataset.h"
 #include "engine/buffer.h"
@@ -31,8 +32,8 @@ struct Batch {
   int examples = 0;                      // number of the b places that hold an example
 };
 
-// Batch n is in slot n mod slots, so next() waits until batch n - slots has been released. A caller that still holds
-// that batch must not call next().
+// The ring hands out the batches of its share of the sequence. The n-th of them is in slot n mod slots, so next() waits
+// until the batch `slots` places before it has been released. A caller that still holds that batch must not call next().
 //
 // A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
 //
@@ -69,7 +70,10 @@ class BatchRing {
   const std::string& first_skipped() const noexcept { return first_skipped_; }
 
   // Restarts the sequence at `first`. All batches must have been released.
-  void restart(std::uint64_t first = 0);
+  void restart(std::uint64_t first = 0) { restart(first, share_); }
+  // The same, and hands out another share of the batches from `first` on. At the start the share is the whole sequence.
+  void restart(std::uint64_t first, const BatchShare& share);
+  const BatchShare& share() const noexcept { return share_; }
 
  private:
   enum class State { kFree, kFilling, kReady, kOut };
@@ -89,11 +93,14 @@ class BatchRing {
             std::uint64_t first);
 
   void allocate_images(engine::Device& device, std::size_t batch_size);
-  Slot& slot_of(std::uint64_t number) { return slots_[number % slots_.size()]; }
+  Slot& slot_at(std::uint64_t position) { return slots_[position % slots_.size()]; }
+  std::uint64_t number_at(std::uint64_t position) const { return first_ + share_.number_at(position); }
+  // Number of batches from first_ on that the ring hands out; none if the order is endless.
+  std::optional<std::uint64_t> positions() const;
   void submit_fills(std::size_t at_least);
   std::size_t fillable();
   void fill_group(std::uint64_t first) noexcept;
-  void fill(Slot& slot, std::uint64_t number) const;
+  void fill(Slot& slot, std::uint64_t position) const;
   void read_examples(Slot& slot) const;
   void fill_skipped(const Slot& slot, std::size_t row) const;
   bool read_example(Slot& slot, std::size_t row) const;
@@ -113,8 +120,10 @@ class BatchRing {
   std::mutex mutex_;
   InputObserver* observer_ = nullptr;
   std::condition_variable filled_;
-  std::uint64_t next_out_;    // number of the batch that next() returns
-  std::uint64_t next_fill_;   // the first batch that no task has been submitted for
+  std::uint64_t first_;          // number of the batch at which the sequence began
+  BatchShare share_ = {};        // changes only while nothing is filled
+  std::uint64_t next_out_ = 0;   // position, counted from first_, of the batch that next() returns
+  std::uint64_t next_fill_ = 0;  // position of the first batch that no task has been submitted for
   std::size_t fillable_ = 0;  // number of batches from next_fill_ on that have a free slot
   std::size_t batches_filling_ = 0;
   bool consumer_waits_ = false;

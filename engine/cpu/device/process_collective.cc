@@ -158,6 +158,7 @@ class ProcessCollective final : public Collective {
   ProcessCollective(int local_ranks, process::World& world) : local_ranks_(local_ranks), world_(world) {}
 
   int ranks() const noexcept override { return local_ranks_; }
+  bool spans_processes() const noexcept override { return true; }
 
   void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) override {
     ARBALEST_CHECK(static_cast<int>(parts.size()) == local_ranks_);

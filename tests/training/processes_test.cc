@@ -1,0 +1,231 @@
+// Training over several processes, whose worlds are in threads of this process: the same bytes as in one process.
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "engine/host/topology.h"
+#include "tests/process/memory_network.h"
+#include "tests/support/catch.h"
+#include "tests/support/sanitized.h"
+#include "tests/support/scheme_rig.h"
+#include "tests/support/small_training.h"
+#include "tests/support/weights.h"
+
+namespace {
+
+using namespace arbalest;
+using tests::all_schemes;
+using tests::RigOptions;
+using tests::SchemeCase;
+using tests::TrainingRig;
+
+// What one process knows at the end.
+struct Outcome {
+  std::vector<double> model;
+  std::vector<std::vector<float>> replicas;  // its own
+  double loss = 0.0;
+  double accuracy = 0.0;
+  double distance = 0.0;
+  double examples = 0.0;
+};
+
+// Learners have one thread each then, however many there are.
+std::string one_core() { return "cpu:" + std::to_string(engine::host::allowed_cores().front()); }
+
+using Script = std::function<scheduler::Progress(TrainingRig&)>;
+
+Outcome outcome_of(TrainingRig& rig, const Script& script) {
+  const scheduler::Progress progress = script(rig);
+  const scheduler::Evaluation evaluation = rig.scheduler().evaluate(rig.test_ring());
+  return {.model = tests::flatten(rig.scheduler().snapshot()),
+          .replicas = tests::learner_weights(rig),
+          .loss = evaluation.loss,
+          .accuracy = evaluation.accuracy,
+          .distance = progress.replica_distance,
+          .examples = static_cast<double>(progress.examples)};
+}
+
+// The outcome of each process. Each has its part of `learners` on one device.
+std::vector<Outcome> train_over(const std::vector<int>& learners, const RigOptions& options, const Script& script) {
+  const int ranks = static_cast<int>(learners.size());
+  tests::MemoryNetwork network(ranks);
+  std::vector<Outcome> outcomes(learners.size());
+  std::vector<std::exception_ptr> failures(learners.size());
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto place = static_cast<std::size_t>(rank);
+      const auto world = network.open(rank);
+      try {
+        RigOptions own = options;
+        own.world = world.get();
+        own.devices = {one_core()};
+        own.learners = {learners[place]};
+        TrainingRig rig(own);
+        outcomes[place] = outcome_of(rig, script);
+        world->close();
+      } catch (const engine::Error& error) {
+        world->announce_failure(error);  // the others must not wait
+        failures[place] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return outcomes;
+}
+
+void check_equal(const Outcome& alone, const std::vector<Outcome>& processes) {
+  std::vector<std::vector<float>> replicas;
+  double examples = 0.0;
+  for (const Outcome& process : processes) {
+    CHECK((process.model == alone.model));
+    CHECK(process.loss == alone.loss);
+    CHECK(process.accuracy == alone.accuracy);
+    CHECK_THAT(process.distance,
+               Catch::Matchers::WithinRel(alone.distance, 1e-6));  // a sum of squares in another order
+    replicas.insert(replicas.end(), process.replicas.begin(), process.replicas.end());
+    examples += process.examples;
+  }
+  CHECK((replicas == alone.replicas));
+  CHECK(examples == alone.examples);
+}
+
+// Trains with four learners in one process, in two and in four.
+void compare(const RigOptions& options, const Script& script) {
+  RigOptions alone = options;
+  alone.devices = {one_core()};
+  alone.learners = {4};
+  TrainingRig rig(alone);
+  const Outcome expected = outcome_of(rig, script);
+  check_equal(expected, train_over({2, 2}, options, script));
+  if (!tests::kSanitized) check_equal(expected, train_over({1, 1, 1, 1}, options, script));
+}
+
+scheduler::Progress train(TrainingRig& rig) { return rig.run(8); }
+
+}  // namespace
+
+TEST_CASE("processes: every scheme trains to the bytes of one process", "[processes]") {
+  for (const SchemeCase& scheme : all_schemes()) {
+    CAPTURE(scheme.name);
+    RigOptions options = tests::scheme_options({4});
+    options.synchronization = scheme.with_period(3).options;
+    options.compare_rounds = 2;
+    compare(options, train);
+  }
+}
+
+TEST_CASE("processes: batch norm, dropout, moving averages and drops give the bytes of one process", "[processes]") {
+  for (const bool has_norm : {true, false}) {
+    CAPTURE(has_norm);
+    RigOptions options = tests::options_on({"cpu"}, {4});
+    options.synchronization = tests::sma_case().options;
+    options.learning_rate.curve = scheduler::MultistepDrops{{{0.3, 0.5}}};
+    if (has_norm) {
+      options.layers = tests::normalized_network();
+      options.statistic_batches = 5;
+    } else {
+      options.moving_average_epochs = 0.3;
+    }
+    compare(options, train);
+  }
+}
+
+TEST_CASE("processes: resizes, switches and replicas' own losses give those of one process", "[processes]") {
+  RigOptions options = tests::scheme_options({4});
+  options.synchronization = tests::sma_case().options;
+  options.switches = {tests::s_sgd_case().options};
+  options.most_learners = 4;
+  options.evaluates_replicas = true;
+  const Script script = [](TrainingRig& rig) {
+    scheduler::Progress progress = rig.run(3);
+    const double before = rig.scheduler().evaluate_replicas(rig.test_ring());
+    const int own = rig.pools().front()->count();
+    CHECK(rig.scheduler().learners() == 4);
+    if (own > 1) {
+      rig.resize({own / 2});
+      progress.add(rig.run(2));
+      CHECK(rig.scheduler().learners() == 2);
+      rig.resize({own});
+    }
+    rig.scheduler().switch_to(tests::s_sgd_case().options, scheduler::RateScaling::kKeep,
+                              std::vector<int>{rig.pools().front()->count()});
+    progress.add(rig.run(3));
+    progress.replica_distance = before;  // compared with that of one process
+    return progress;
+  };
+  RigOptions alone = options;
+  alone.devices = {one_core()};
+  alone.learners = {4};
+  TrainingRig rig(alone);
+  const Outcome expected = outcome_of(rig, script);
+  check_equal(expected, train_over({2, 2}, options, script));
+}
+
+TEST_CASE("processes: learners of unequal numbers train every mini-batch once", "[processes]") {
+  RigOptions options = tests::scheme_options({4});
+  options.synchronization = tests::s_sgd_case().options;
+  const std::vector<Outcome> first = train_over({1, 2}, options, train);
+  const std::vector<Outcome> again = train_over({1, 2}, options, train);
+  CHECK((first[0].model == first[1].model));
+  CHECK((first[0].model == again[0].model));
+  CHECK(2 * first[0].examples == first[1].examples);
+}
+
+TEST_CASE("processes: a saved state goes on to the same bytes in another number of processes", "[processes]") {
+  RigOptions options = tests::scheme_options({4});
+  options.synchronization = tests::local_sgd_case().with_period(3).options;
+  RigOptions alone = options;
+  alone.devices = {one_core()};
+  alone.learners = {4};
+  TrainingRig whole(alone);
+  whole.run(7);
+  TrainingRig until_cut(alone);
+  until_cut.run(4);
+  const scheduler::TrainingState state = until_cut.scheduler().save();
+  const Script go_on = [&](TrainingRig& rig) {
+    rig.scheduler().restore(state, options.synchronization, options.learning_rate.with_learners,
+                            std::vector<int>{rig.pools().front()->count()});
+    rig.ring().restart(state.batches);
+    return rig.run(3);
+  };
+  const Outcome expected = outcome_of(whole, [](TrainingRig&) { return scheduler::Progress{}; });
+  const std::vector<Outcome> processes = train_over({2, 2}, options, go_on);
+  CHECK((processes[0].model == expected.model));
+  CHECK((processes[1].replicas[1] == expected.replicas[3]));
+}
+
+TEST_CASE("processes: a divergence of one process is kept until all end at the same stride", "[processes]") {
+  RigOptions options = tests::scheme_options({4});
+  options.synchronization = tests::local_sgd_case().with_period(50).options;
+  options.learning_rate.base = 1e30;
+  tests::MemoryNetwork network(2);
+  std::vector<std::string> found(2);
+  std::vector<std::uint64_t> batches(2);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto place = static_cast<std::size_t>(rank);
+      const auto world = network.open(rank);
+      RigOptions own = options;
+      own.world = world.get();
+      own.learners = {2};
+      TrainingRig rig(own);
+      rig.run(6);
+      if (const auto divergence = rig.scheduler().take_divergence()) found[place] = divergence->what();
+      CHECK_FALSE(rig.scheduler().take_divergence().has_value());
+      batches[place] = rig.scheduler().batches();
+      world->close();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(batches == std::vector<std::uint64_t>{24, 24});
+  CHECK_THAT(found[0], ContainsSubstring("learner 0 on cpu"));
+  CHECK_THAT(found[1], ContainsSubstring("learner 2 on cpu"));
+}
