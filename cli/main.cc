@@ -16,6 +16,7 @@
 
 #include "cli/command.h"
 #include "cli/environment.h"
+#include "cli/error_report.h"
 #include "cli/exit_codes.h"
 #include "cli/source_commit.h"
 #include "cli/usage_error.h"
@@ -52,15 +53,6 @@ void raise_file_limit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));  // opening too many files reports an error of its own
-}
-
-int report_error(int code, const std::string& message) {
-  // Messages like "file:line:column: error: ..." and "--set path=value: error: ..." need no prefix.
-  const bool located = message.substr(0, message.find('\n')).find(": error: ") != std::string::npos;
-  // fmt::print would throw, and the exit code must survive a stderr without reader.
-  const std::string text = fmt::format("{}{}\n", located ? "" : "arbalest: error: ", message);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  return code;
 }
 
 // Whether standard output is a pipe or socket whose reader has ended, such as `head`.

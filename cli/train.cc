@@ -6,19 +6,24 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/processes.h"
 #include "cli/source_commit.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
+#include "jobs/checkpoint/run_transfer.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/resume_point.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
+#include "jobs/run/processes/shared_job.h"
+#include "jobs/run/processes/shared_results.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::cli {
@@ -145,12 +150,40 @@ Place open_place(const TrainArguments& arguments, const jobs::JobOptions& job) {
   return place;
 }
 
-int train(const TrainArguments& arguments) {
+// Rank 0 opens the run's directory. All processes get the state that the run goes on from. Returns why nothing is left
+// to train; "" if something is.
+std::string share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
+                        Place& place) {
+  jobs::together(world, [&] {
+    if (world.rank() == 0) place = open_place(arguments, job);
+  });
+  world.broadcast(place.completed);
+  if (world.any_of(place.point ? 1 : 0) == 0) return place.completed;
+  if (!place.point) place.point.emplace();
+  jobs::broadcast_run(world, place.point->saved);
+  return place.completed;
+}
+
+// All processes must have been started with the same command.
+void require_same_arguments(engine::process::World& world, const TrainArguments& arguments) {
+  const std::string own = fmt::format("{} {} {} {} {}", arguments.job.path, fmt::join(arguments.job.overrides, " "),
+                                      arguments.output, arguments.resume, arguments.dry_run);
+  const std::vector<int> others = world.agree(own);
+  if (others.empty()) return;
+  throw jobs::SharedError(engine::ErrorKind::kUsage,
+                          fmt::format("rank {} on host {} was started with other arguments than rank 0: all processes "
+                                      "of a run need the same job, --set, --output and --resume",
+                                      others.front(), world.host(others.front())));
+}
+
+int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& stop_signal =
       catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
   const std::atomic<int>& save_requests = catch_save_requests();
-  const jobs::JobOptions job = load(arguments.job);
+  require_same_arguments(world, arguments);
+  const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
+  context.world = &world;
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
   context.stop_signal = &stop_signal;
@@ -158,17 +191,20 @@ int train(const TrainArguments& arguments) {
   if (cache) context.learner_cache = &*cache;
   std::optional<jobs::Trace> trace;
   if (!arguments.trace.empty()) trace.emplace(arguments.trace);
-  Place place = open_place(arguments, job);
-  if (!place.completed.empty()) {
-    print_result(place.completed + ": nothing is left to train\n");
+  Place place;
+  const std::string completed = share_place(world, arguments, job, place);
+  if (!completed.empty()) {
+    if (world.rank() == 0) print_result(completed + ": nothing is left to train\n");
     return kOk;
   }
-  jobs::RunDirectory& directory = *place.directory;
   if (place.point) {
     context.resumed = &place.point->saved;
     context.resumed_path = place.point->path.string();
   }
   context.save_requests = &save_requests;
+  context.output_directory = "of rank 0";
+  if (world.rank() != 0) return exit_code(jobs::train(job, context).status, stop_signal.load());
+  jobs::RunDirectory& directory = *place.directory;
   context.log_bytes = [&directory] { return directory.log_bytes(); };
   context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
@@ -234,7 +270,10 @@ Command add_train(CLI::App& program) {
                     "GPU: do not use CUDA graphs, so that an error names the operator");
   command->add_flag("--no-cache", arguments->no_cache,
                     "With learners { per_device { auto {} } }: ignore what 'arbalest tune' has found before");
-  return {command, [arguments] { return arguments->dry_run ? dry_run(*arguments) : train(*arguments); }};
+  return {command, [arguments] {
+            if (arguments->dry_run) return dry_run(*arguments);
+            return run_in_processes([&](engine::process::World& world) { return train(*arguments, world); });
+          }};
 }
 
 }  // namespace arbalest::cli

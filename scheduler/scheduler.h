@@ -126,6 +126,7 @@ class Scheduler {
   // Of several processes one may find a divergence that the others do not, and all must end at the same stride. There
   // advance() and drain() keep it for take_divergence(), and further strides may follow.
   Progress advance(dataflow::BatchRing& ring, int strides);
+  bool has_divergence() const noexcept { return divergence_.has_value(); }
   // Returns the first divergence since the last call, if there was one.
   std::optional<Diverged> take_divergence() { return std::exchange(divergence_, {}); }
   // Waits for all enqueued work and returns its results.

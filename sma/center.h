@@ -65,8 +65,8 @@ class Center {
   bool has_copies() const noexcept { return !is_alone(); }
   engine::Stream& stream(std::size_t device) const { return *devices_[device].stream; }
   std::span<engine::Stream* const> streams() const noexcept { return streams_; }
-  // Sets the vectors of this process's replicas, by device; their addresses must not change afterwards. `all`: number of
-  // the replicas of all processes.
+  // Sets the vectors of this process's replicas, by device; their addresses must not change afterwards. `all`: number
+  // of the replicas of all processes.
   void set_replicas(std::vector<ReplicaVectors> replicas, int all);
 
   // The two buffers of z on a device, [elements + frozen] float32 each, and the index of the buffer that holds z.

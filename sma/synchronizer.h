@@ -37,7 +37,7 @@ struct CenterView {
 // The schemes and numbers of learners that a run may use.
 struct SynchronizerNeeds {
   std::vector<Options> schemes;  // the first scheme and those that the run may switch to
-  int most_learners = 1;  // over all devices of all processes
+  int most_learners = 1;         // over all devices of all processes
   bool may_resize = false;
   std::size_t state_slots = 0;  // number of the optimizer's vectors
   bool measures_gradients = false;
@@ -55,9 +55,9 @@ class Synchronizer {
   Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices, const CenterSizes& sizes,
                engine::Collective& collective, int result_slots);
 
-  // Sets the scheme and the replicas of each device of this process; other processes have `elsewhere` more. All enqueued
-  // work must have ended. Afterwards the replicas' updates must read operands(), and restart() or set_center() must set
-  // all their weights.
+  // Sets the scheme and the replicas of each device of this process; other processes have `elsewhere` more. All
+  // enqueued work must have ended. Afterwards the replicas' updates must read operands(), and restart() or set_center()
+  // must set all their weights.
   void bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas, int elsewhere = 0);
   Coupling coupling() const noexcept { return coupling_; }
   const Options& options() const noexcept { return options_; }

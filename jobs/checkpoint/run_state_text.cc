@@ -128,11 +128,11 @@ std::string run_state_text(const SavedRun& saved) {
   return text;
 }
 
-SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
-  v1::RunState message;
-  read_message(checkpoint, name, message);
+namespace {
+
+SavedRun saved_run_of(const v1::RunState& message) {
   SavedRun saved;
-  saved.training = from_proto(message.training(), message.batches());
+  saved.training = jobs::from_proto(message.training(), message.batches());
   RunState& run = saved.run;
   run.learners_per_device.assign(message.learners_per_device().begin(), message.learners_per_device().end());
   run.switches_done = message.switches_done();
@@ -159,6 +159,22 @@ SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
                   message.origin().dataset(),
                   {message.origin().devices().begin(), message.origin().devices().end()}};
   return saved;
+}
+
+}  // namespace
+
+SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name) {
+  v1::RunState message;
+  read_message(checkpoint, name, message);
+  return saved_run_of(message);
+}
+
+SavedRun parse_run_state(const std::string& text) {
+  v1::RunState message;
+  if (!google::protobuf::TextFormat::ParseFromString(text, &message)) {
+    engine::fail(engine::ErrorKind::kInternal, "internal error: the text of a run's state cannot be read");
+  }
+  return saved_run_of(message);
 }
 
 }  // namespace arbalest::jobs

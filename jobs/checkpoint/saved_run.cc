@@ -62,22 +62,42 @@ LearnerState learner_of(Tensors tensors, const std::vector<std::string>& slots) 
   return learner;
 }
 
+const std::map<std::string, std::string> kMetadata = {{"format", "arbalest"}};
+
 }  // namespace
 
-std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, const SavedRun& saved) {
+void put_saved_run(const SavedRun& saved, const RunFileWriter& write) {
   const TrainingState& training = saved.training;
-  const std::map<std::string, std::string> metadata = {{"format", "arbalest"}};
-  CheckpointWriter writer(checkpoints, training.batches);
-  writer.add_text(kStateFile, run_state_text(saved));
-  writer.add_text(kJobFile, saved.job_text);
-  writer.add_tensors(kModelFile, saved.model, metadata);
+  write.text(kStateFile, run_state_text(saved));
+  write.text(kJobFile, saved.job_text);
+  write.tensors(kModelFile, saved.model);
   for (const VectorFile& file : kVectorFiles) {
     const Tensors& vector = training.*file.vector;
-    if (!vector.empty()) writer.add_tensors(file.name, vector, metadata);
+    if (!vector.empty()) write.tensors(file.name, vector);
   }
   for (std::size_t j = 0; j < training.learners.size(); ++j) {
-    writer.add_tensors(learner_file(j), tensors_of(training.learners[j], training.optimizer_slots), metadata);
+    write.tensors(learner_file(j), tensors_of(training.learners[j], training.optimizer_slots));
   }
+}
+
+void take_vectors(SavedRun& saved, const RunFileReader& read) {
+  saved.job_text = read.text(kJobFile);
+  for (const VectorFile& file : kVectorFiles) {
+    if (read.has(file.name)) saved.training.*file.vector = read.tensors(file.name);
+  }
+  std::vector<LearnerState>& learners = saved.training.learners;
+  for (std::size_t j = 0; j < learners.size(); ++j) {
+    const std::uint64_t steps = learners[j].steps;
+    learners[j] = learner_of(read.tensors(learner_file(j)), saved.training.optimizer_slots);
+    learners[j].steps = steps;
+  }
+}
+
+std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, const SavedRun& saved) {
+  CheckpointWriter writer(checkpoints, saved.training.batches);
+  put_saved_run(saved, {.text = [&](const std::string& name, const std::string& text) { writer.add_text(name, text); },
+                        .tensors = [&](const std::string& name,
+                                       const Tensors& tensors) { writer.add_tensors(name, tensors, kMetadata); }});
   return writer.commit();
 }
 
@@ -93,17 +113,10 @@ scheduler::Tensors read_saved_model(const Checkpoint& checkpoint) { return read_
 
 SavedRun read_saved_run(const Checkpoint& checkpoint) {
   SavedRun saved = read_run_state(checkpoint, kStateFile);
-  saved.job_text = read_text(checkpoint, kJobFile);
-  for (const VectorFile& file : kVectorFiles) {
-    if (checkpoint.has(file.name)) saved.training.*file.vector = read_tensors(checkpoint, file.name);
-  }
-  std::vector<LearnerState>& learners = saved.training.learners;
-  for (std::size_t j = 0; j < learners.size(); ++j) {
-    const std::uint64_t steps = learners[j].steps;
-    learners[j] = learner_of(read_tensors(checkpoint, learner_file(j)), saved.training.optimizer_slots);
-    learners[j].steps = steps;
-  }
-  if (saved.training.model.empty() || learners.empty()) {
+  take_vectors(saved, {.has = [&](const std::string& name) { return checkpoint.has(name); },
+                       .text = [&](const std::string& name) { return read_text(checkpoint, name); },
+                       .tensors = [&](const std::string& name) { return read_tensors(checkpoint, name); }});
+  if (saved.training.model.empty() || saved.training.learners.empty()) {
     engine::fail(engine::ErrorKind::kCheckpoint, "'{}' holds no learner or no model; resume from another checkpoint",
                  checkpoint.path.string());
   }

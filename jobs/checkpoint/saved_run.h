@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,22 @@ struct SavedRun {
   RunOrigin origin;
   std::string job_text;  // JobOptions::resolved_text
 };
+
+// How the files of a run are stored, and got back.
+struct RunFileWriter {
+  std::function<void(const std::string& name, const std::string& text)> text = {};
+  std::function<void(const std::string& name, const scheduler::Tensors& tensors)> tensors = {};
+};
+struct RunFileReader {
+  std::function<bool(const std::string& name)> has = {};
+  std::function<std::string(const std::string& name)> text = {};
+  std::function<scheduler::Tensors(const std::string& name)> tensors = {};
+};
+
+// Passes all files to `write`.
+void put_saved_run(const SavedRun& saved, const RunFileWriter& write);
+// Completes a run that has its scalars (run_state_text.h): reads all but these and SavedRun::model.
+void take_vectors(SavedRun& saved, const RunFileReader& read);
 
 // Writes a checkpoint below `checkpoints` and returns its directory. Throws as CheckpointWriter does.
 std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, const SavedRun& saved);

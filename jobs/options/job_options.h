@@ -16,6 +16,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/precision.h"
+#include "engine/process/world.h"
 #include "engine/update_rule.h"
 #include "jobs/options/parameters/initialize_options.h"
 #include "scheduler/learning_rate.h"
@@ -134,6 +135,12 @@ struct CheckpointOptions {
   bool are_on() const noexcept { return keep_last > 0; }
 };
 
+// The processes of a run, if there are several.
+struct ProcessOptions {
+  double peer_timeout_seconds = 30.0;
+  engine::process::AllReduceMethod all_reduce = engine::process::AllReduceMethod::kCanonical;
+};
+
 struct JobOptions {
   std::string name;
   std::shared_ptr<const dataflow::Graph> graph;
@@ -154,7 +161,8 @@ struct JobOptions {
   std::optional<LearnerBounds> tuned;       // set if the number of learners is tuned while training
   std::vector<LearnerStep> schedule;        // or if it follows a schedule, which includes the start
   CheckpointOptions checkpoint;             // for runs with a directory
-  std::vector<std::string> warnings;        // to show to the user
+  ProcessOptions processes;
+  std::vector<std::string> warnings;  // to show to the user
   // The job as text, with every --set and default written out. Reading it gives this job.
   std::string resolved_text;
 };

@@ -9,36 +9,24 @@
 
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/saved_run.h"
-#include "jobs/run/model_scores.h"
-#include "jobs/run/session.h"
+#include "jobs/run/live/live_run.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
-
-// Gives a job that names no number of learners the number of the checkpoint, which was chosen for the machine that the
-// run began on, or by a switch. Call before the session is opened or goes back.
-void take_learners(const SavedRun& saved, JobOptions& job);
-
-// Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
-// of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
-// goes on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program
-// or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model.
-void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state);
-
-// Returns the program, machine and data of this run.
-RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program);
 
 // Answers requests for a checkpoint (RunContext::save_requests) to a run that saves none, with a warning. `answered`:
 // the number of requests so far that have been answered.
 void refuse_save_requests(const RunContext& context, int& answered);
 
+// All processes of a run copy their learners' state, and rank 0 writes all of it. All of them call the functions that
+// save, at the same points.
 class RunCheckpoints {
  public:
-  // All arguments must outlive it. `seconds`: the run's clock.
-  RunCheckpoints(const JobOptions& job, const RunContext& context, Session& session, const ModelScores& scores,
-                 const RunState& state, std::function<double()> seconds);
+  // The run must outlive it, and its session must be open.
+  explicit RunCheckpoints(LiveRun& run);
 
-  // Whether a checkpoint is due at this point between two rounds.
+  // Whether this process asks for a checkpoint at this point between two rounds: because a user has asked it, or, on
+  // rank 0, because one is due.
   bool is_due() const;
   // These save a checkpoint. The scheduler must be drained. At the end of an epoch, after its evaluation, the model is
   // the evaluated one. `is_last`: the run ends here, so a checkpoint is saved in any case.
@@ -56,21 +44,19 @@ class RunCheckpoints {
   RunState state_now() const;
   // `score`: of the present model, if it was just evaluated. A lack of memory is a warning.
   void save(std::optional<double> score, bool is_best);
-  void copy_and_write(std::optional<double> score, bool is_best);
-  void unless_short_of_memory(const std::function<void()>& save);
+  std::optional<SavedRun> copy();
+  // Runs `step` on all processes. Returns false, with a warning, if one of them lacks the memory.
+  bool has_memory(const std::function<void()>& step);
   void warn(const std::string& text);
-  std::uint64_t batches() const { return session_.scheduler().batches(); }
+  // What rank 0 says on all processes.
+  bool decide(bool on_rank_0) { return run_.world.any_of(run_.leads() && on_rank_0 ? 1 : 0) != 0; }
+  std::uint64_t batches() const { return run_.session->scheduler().batches(); }
 
-  const JobOptions& job_;
-  const RunContext& context_;
-  Session& session_;
-  const ModelScores& scores_;
-  const RunState& state_;
-  std::function<double()> seconds_;
+  LiveRun& run_;
   RunOrigin origin_;
-  int answered_requests_ = 0;  // of RunContext::save_requests
-  std::string unsaved_;        // why the last checkpoint was not saved; "" if it was
-  CheckpointSaver saver_;
+  int answered_requests_ = 0;             // of RunContext::save_requests
+  std::string unsaved_;                   // why the last checkpoint was not saved; "" if it was
+  std::optional<CheckpointSaver> saver_;  // on rank 0
 };
 
 }  // namespace arbalest::jobs

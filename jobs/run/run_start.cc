@@ -1,5 +1,7 @@
 #include "jobs/run/run_start.h"
 
+#include "engine/process/all_gather.h"
+#include "engine/process/packing.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/learners/learner_changes.h"
 
@@ -27,6 +29,20 @@ std::string model_text(const JobOptions& job, const Session& session) {
 
 }  // namespace
 
+std::vector<std::string> device_names(const std::vector<engine::DeviceSpec>& devices, engine::process::World& world) {
+  std::vector<std::string> own;
+  for (const engine::DeviceSpec& device : devices) own.push_back(device.name);
+  if (world.size() == 1) return own;
+  std::vector<std::string> all;
+  const std::vector<std::string> parts = engine::process::all_gather(world, engine::process::pack(own));
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    for (const std::string& name : engine::process::unpack(parts[rank])) {
+      all.push_back(fmt::format("rank {}: {}", rank, name));
+    }
+  }
+  return all;
+}
+
 Metric metric_of(const JobOptions& job) { return job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy; }
 
 RunStart describe_run(const JobOptions& job, const Session& session, EvaluationSet accuracy_set) {
@@ -46,7 +62,6 @@ RunStart describe_run(const JobOptions& job, const Session& session, EvaluationS
                  .dropped_examples = session.training_order().dropped_examples(),
                  .warnings = job.warnings,
                  .job_text = job.resolved_text};
-  for (const engine::DeviceSpec& device : job.devices) start.devices.push_back(device.name);
   return start;
 }
 

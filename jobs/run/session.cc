@@ -16,6 +16,7 @@
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
+#include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
 
@@ -69,19 +70,9 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
 Session::Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
                  const engine::DeviceOptions& device_options, Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
-  for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
-  const AvailableMemory available(devices_);
-  load_data(job, data_root, purpose, input);
-  pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
-  const SplitSizes sizes = split_sizes();
-  const MemoryForecast forecast(job, pools_, sizes, available);
-  forecast.check();
-  learner_ceiling_ = std::ranges::max(forecast.most_learners());
-  if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
-
-  make_rings(job, sizes, forecast.ring_learners());
-  const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
   engine::process::World& processes = world == nullptr ? alone_ : *world;
+  together(processes, [&] { open_here(job, data_root, purpose, device_options, input); });
+  const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
   switches.erase(switches.begin());
@@ -99,6 +90,20 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                                                                          .compare_rounds = job.compare_rounds,
                                                                          .statistics_ring = statistics_ring_.get()},
                                                       pools_, *collective_, processes);
+}
+
+void Session::open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
+                        const engine::DeviceOptions& device_options, Input input) {
+  for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
+  const AvailableMemory available(devices_);
+  load_data(job, data_root, purpose, input);
+  pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
+  const SplitSizes sizes = split_sizes();
+  const MemoryForecast forecast(job, pools_, sizes, available);
+  forecast.check();
+  learner_ceiling_ = std::ranges::max(forecast.most_learners());
+  if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
+  make_rings(job, sizes, forecast.ring_learners());
 }
 
 void Session::load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input) {
@@ -285,6 +290,9 @@ std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_r
       return session;
     } catch (const std::exception& error) {
       if (!is_shortage(error)) throw;
+      const bool is_alone = world == nullptr || world->size() == 1;
+      // Of several processes all must try again, or none.
+      if (!is_alone && dynamic_cast<const SharedError*>(&error) == nullptr) throw;
       const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
       if (forecast == nullptr && lower_bound(job, error)) continue;
       if (job.learners_are_given) throw;

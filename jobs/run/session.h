@@ -40,8 +40,8 @@ class Session {
     kRing       // mini-batches are always copied through rings
   };
 
-  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits. `world`: the processes of the
-  // run, which all open a session; null: this process alone.
+  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits. `world`: the processes of
+  // the run, which all open a session; null: this process alone.
   Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
           const engine::DeviceOptions& device_options, Input input = Input::kResident,
           engine::process::World* world = nullptr);
@@ -86,6 +86,9 @@ class Session {
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
+  // What this process does without the others.
+  void open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
+                 const engine::DeviceOptions& device_options, Input input);
   void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
   void load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose);
   void add_warnings(const JobOptions& job);

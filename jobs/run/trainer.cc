@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/error.h"
+#include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/divergence/rollback.h"
 #include "jobs/run/live/closing.h"
@@ -15,6 +16,8 @@
 #include "jobs/run/live/round_changes.h"
 #include "jobs/run/live/run_rows.h"
 #include "jobs/run/output_space.h"
+#include "jobs/run/processes/agreement.h"
+#include "jobs/run/processes/shared_results.h"
 #include "jobs/run/run_checkpoints.h"
 
 namespace arbalest::jobs {
@@ -28,19 +31,7 @@ class Trainer {
   RunSummary run() {
     try {
       const bool is_new = context_.resumed == nullptr;  // a resumed run has its checkpoints already
-      if (is_new && !context_.output_directory.empty()) check_output_space(context_.output_directory, run_.job);
-      run_.tell(&RunObserver::on_prepare);
-      open_run(run_);
-      if (is_new) {
-        changes_.begin();
-      } else {
-        resume_run(run_, *context_.resumed);
-        changes_.go_on();
-      }
-      if (run_.job.checkpoint.are_on()) {
-        checkpoints_ = std::make_unique<RunCheckpoints>(run_.job, context_, *run_.session, run_.scores, run_.state,
-                                                        [this] { return run_.seconds(); });
-      }
+      open(is_new);
       announce_run(run_);
       // A run that may go back has a point to go back to from its start on, and a run that goes on in another directory
       // has a checkpoint there.
@@ -49,6 +40,8 @@ class Trainer {
       train();
       save_and_evaluate(run_, checkpoints_.get());
     } catch (const std::exception& error) {
+      // The others must not wait for this process. All of them know a SharedError.
+      if (dynamic_cast<const SharedError*>(&error) == nullptr) run_.world.announce_failure(as_error(error));
       fail_run(run_, error);
       throw;
     }
@@ -59,6 +52,32 @@ class Trainer {
 
  private:
   scheduler::Scheduler& scheduler() { return run_.session->scheduler(); }
+
+  void open(bool is_new) {
+    if (is_new && !context_.output_directory.empty()) {
+      together(run_.world, [&] {
+        if (run_.leads()) check_output_space(context_.output_directory, run_.job);
+      });
+    }
+    run_.tell(&RunObserver::on_prepare);
+    open_run(run_);
+    if (is_new) {
+      changes_.begin();
+    } else {
+      resume_run(run_, *context_.resumed);
+      changes_.go_on();
+    }
+    if (!run_.job.checkpoint.are_on()) return;
+    checkpoints_ = std::make_unique<RunCheckpoints>(run_);
+  }
+
+  // What this process asks for between two strides.
+  Requests requests() {
+    Requests own = end_requests(run_);
+    own.save = checkpoints_ && checkpoints_->is_due();
+    own.has_diverged = scheduler().has_divergence();
+    return own;
+  }
 
   // Trains until the target, the last epoch, a stop signal or divergence; sets the status.
   void train() {
@@ -107,8 +126,8 @@ class Trainer {
     try {
       train_rounds(end);
       const bool is_stopped = scheduler().batches() < end;
-      if (is_stopped && stop_requested(run_)) run_.tell(&RunObserver::on_stop, context_.stop_signal->load());
-      changes_.account(scheduler().drain());
+      if (is_stopped && run_.decided.stop_signal != 0) run_.tell(&RunObserver::on_stop, run_.decided.stop_signal);
+      changes_.drain();
       state.epoch_seconds = run_.seconds_since(epoch_start_);
       if (is_stopped && checkpoints_) checkpoints_->save_between_rounds();
     } catch (const engine::Error&) {
@@ -124,12 +143,14 @@ class Trainer {
 
   void train_rounds(std::uint64_t end) {
     changes_.skip_time();
-    while (scheduler().batches() < end && !stop_requested(run_) && !time_is_over(run_)) {
+    run_.decided = agreement_.now(requests());
+    while (scheduler().batches() < end && !run_.decided.end_rounds()) {
       changes_.carry_out();
       epoch_learning_rate_ = static_cast<double>(scheduler().learning_rate());
       changes_.account(scheduler().advance(run_.session->training_ring(), 1));
       report_progress();
       if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
+      run_.decided = agreement_.after_stride(requests());
       if (scheduler().batches() < end) save_if_due();
     }
   }
@@ -138,8 +159,8 @@ class Trainer {
   void save_if_due() {
     if (!checkpoints_) return;
     checkpoints_->report(/*wait=*/false);
-    if (!checkpoints_->is_due()) return;
-    changes_.account(scheduler().drain());
+    if (!run_.decided.save) return;
+    changes_.drain();
     run_.state.epoch_seconds = run_.seconds_since(epoch_start_);
     checkpoints_->save_between_rounds();
     changes_.skip_time();
@@ -183,6 +204,7 @@ class Trainer {
 
   LiveRun run_;
   const RunContext& context_;
+  Agreement agreement_{run_.world};
   RoundChanges changes_{run_};
   std::unique_ptr<RunCheckpoints> checkpoints_;  // null: there are none
   LiveRun::Clock::time_point epoch_start_;       // less the seconds of earlier processes of the run

@@ -9,6 +9,7 @@
 
 #include "dataflow/input/batches/input_observer.h"
 #include "engine/devices.h"
+#include "engine/process/world.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/run_observer.h"
 
@@ -30,6 +31,8 @@ struct RunContext {
   const std::atomic<int>* save_requests = nullptr;  // rises: save a checkpoint after the stride under way, and go on
   const LearnerCache* learner_cache = nullptr;  // start of the search of `auto {}`; null: no earlier answers are used
   engine::DeviceOptions device_options;
+  // The processes of the run; null: this one alone. All get the same job, and rank 0 alone has observers and writes.
+  engine::process::World* world = nullptr;
   dataflow::InputObserver* training_input = nullptr;  // observes the training input; must outlive the run
   dataflow::InputObserver* evaluation_input = nullptr;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // the run's clock

@@ -140,10 +140,10 @@ struct RigOptions {
   engine::StreamObserver* observer = nullptr;
   bool graphs = true;  // for GPUs
   RigInput input = RigInput::kFloats;
-  RenumberedOrder::Number batch_of = {};  // maps a mini-batch's number to its number in the shuffled order
+  RenumberedOrder::Number batch_of = {};    // maps a mini-batch's number to its number in the shuffled order
   engine::process::World* world = nullptr;  // the processes of the run; null: this one alone
-  std::int64_t statistic_batches = 0;     // mini-batches for re-estimating the central model's statistics; 0: not
-                                          // re-estimated
+  std::int64_t statistic_batches = 0;       // mini-batches for re-estimating the central model's statistics; 0: not
+                                            // re-estimated
 };
 
 class TrainingRig {

@@ -33,7 +33,8 @@ struct Batch {
 };
 
 // The ring hands out the batches of its share of the sequence. The n-th of them is in slot n mod slots, so next() waits
-// until the batch `slots` places before it has been released. A caller that still holds that batch must not call next().
+// until the batch `slots` places before it has been released. A caller that still holds that batch must not call
+// next().
 //
 // A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
 //
@@ -124,7 +125,7 @@ class BatchRing {
   BatchShare share_ = {};        // changes only while nothing is filled
   std::uint64_t next_out_ = 0;   // position, counted from first_, of the batch that next() returns
   std::uint64_t next_fill_ = 0;  // position of the first batch that no task has been submitted for
-  std::size_t fillable_ = 0;  // number of batches from next_fill_ on that have a free slot
+  std::size_t fillable_ = 0;     // number of batches from next_fill_ on that have a free slot
   std::size_t batches_filling_ = 0;
   bool consumer_waits_ = false;
   bool stopping_ = false;

@@ -22,7 +22,8 @@ struct BatchShare {
   // The position of mini-batch `number`, which must be one of the share.
   std::uint64_t position_of(std::uint64_t number) const noexcept {
     const auto together = static_cast<std::uint64_t>(all);
-    return number / together * static_cast<std::uint64_t>(count) + number % together - static_cast<std::uint64_t>(first);
+    return number / together * static_cast<std::uint64_t>(count) + number % together -
+           static_cast<std::uint64_t>(first);
   }
   // How many of the first `numbers` mini-batches the share has.
   std::uint64_t among(std::uint64_t numbers) const noexcept {

@@ -11,6 +11,7 @@
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/learning_rate_reader.h"
 #include "jobs/options/readers/optimizer_reader.h"
+#include "jobs/options/readers/processes_reader.h"
 #include "jobs/options/readers/synchronization_reader.h"
 
 namespace arbalest::jobs {
@@ -55,6 +56,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
   fill_synchronization(*job.mutable_synchronization());
   fill_checkpoint(*job.mutable_checkpoint());
+  fill_processes(*job.mutable_processes());
   if (job.devices().empty()) {
     for (const engine::DeviceSpec& device : engine::list_devices()) job.add_devices(device.name);
   }

@@ -15,6 +15,7 @@
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/learning_rate_reader.h"
 #include "jobs/options/readers/optimizer_reader.h"
+#include "jobs/options/readers/processes_reader.h"
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/readers/synchronization_reader.h"
 
@@ -52,6 +53,7 @@ class JobReader {
     learners_are_sound_ = issues_.all().size() == issues_before && !options_.devices.empty();
     read_synchronization();
     options_.checkpoint = read_checkpoint(job_.checkpoint(), issues_);
+    options_.processes = read_processes(job_.processes(), issues_);
     read_model();
     read_round();
     if (issues_.empty()) add_warnings();

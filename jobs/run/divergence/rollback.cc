@@ -8,9 +8,11 @@
 
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/run_transfer.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/divergence/rollback_point.h"
+#include "jobs/run/resumption.h"
 #include "scheduler/diverged.h"
 #include "scheduler/loss_watch.h"
 
@@ -68,8 +70,8 @@ void restore(LiveRun& run, const SavedRun& saved) {
   RunState& state = run.state;
   const RunState before = state;
   const ScoreHistory scores = run.scores.history();
-  take_learners(saved, run.job);
-  resume(saved, origin_of(run.job, *run.session, run.context.program), run.job, *run.session, state);
+  take_learners(saved, run.summary.devices, run.job);
+  resume(saved, run.origin(), run.job, *run.session, state);
   const bool smaller = run.scores.smaller_is_better();
   state.scores.best_test = better(scores.best_test, state.scores.best_test, smaller);
   state.scores.best_validation = better(scores.best_validation, state.scores.best_validation, smaller);
@@ -109,11 +111,14 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
                   .reason = error.what(),
                   .most_rollbacks = kMostRollbacks};
   checkpoints->report(/*wait=*/true);
-  std::optional<RollbackPoint> point = find_point(run, error, problem);
-  if (!point) {
+  std::optional<RollbackPoint> point;
+  if (run.leads()) point = find_point(run, error, problem);
+  if (run.world.any_of(point ? 1 : 0) == 0) {
     end(run, error, problem);
     return false;
   }
+  if (!point) point.emplace();
+  broadcast_run(run.world, point->saved);
   changes.stop();
   restore(run, point->saved);
   changes.go_on();
@@ -122,7 +127,7 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
   row.to_epoch = scheduler.progress();
   row.rollbacks = run.state.rollbacks.count;
   row.factor = run.state.rollbacks.factor;
-  row.learners_per_device = run.state.learners_per_device;
+  row.learners_per_device = run.summary.learners_per_device;
   run.tell(&RunObserver::on_rollback, row);
   checkpoints->write_again(std::move(point->saved));
   return true;

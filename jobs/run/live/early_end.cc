@@ -18,12 +18,13 @@ std::string signal_name(int signal) {
 
 }  // namespace
 
-bool stop_requested(const LiveRun& run) { return run.context.stop_signal != nullptr && *run.context.stop_signal != 0; }
-
-bool time_is_over(const LiveRun& run) {
+Requests end_requests(const LiveRun& run) {
   constexpr double kSecondsPerMinute = 60.0;
   const std::optional<double>& minutes = run.job.training.max_minutes;
-  return minutes && run.seconds() >= *minutes * kSecondsPerMinute;
+  Requests requests;
+  if (run.context.stop_signal != nullptr) requests.stop_signal = *run.context.stop_signal;
+  requests.time_is_over = run.leads() && minutes && run.seconds() >= *minutes * kSecondsPerMinute;
+  return requests;
 }
 
 bool ends_before_epoch(LiveRun& run) {
@@ -42,12 +43,12 @@ bool ends_before_epoch(LiveRun& run) {
 
 void end_within_epoch(LiveRun& run) {
   const std::string after = epochs_text(run.epochs(run.examples()));
-  if (!stop_requested(run)) {
+  if (run.decided.stop_signal == 0) {
     run.summary.message = fmt::format("ended after {} (training.max_minutes)", after);
     return;
   }
   run.summary.status = RunStatus::kStopped;
-  run.summary.message = fmt::format("stopped by {} after {}", signal_name(*run.context.stop_signal), after);
+  run.summary.message = fmt::format("stopped by {} after {}", signal_name(run.decided.stop_signal), after);
 }
 
 }  // namespace arbalest::jobs

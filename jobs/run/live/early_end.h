@@ -1,13 +1,12 @@
-// What ends a run before its last epoch.
+// Reasons to end a run before its last epoch.
 #pragma once
 
 #include "jobs/run/live/live_run.h"
 
 namespace arbalest::jobs {
 
-// Whether a signal asks the run to stop, and whether training.max_minutes are over.
-bool stop_requested(const LiveRun& run);
-bool time_is_over(const LiveRun& run);
+// What this process asks for: a stop if it has got a signal, and, on rank 0, an end if training.max_minutes are over.
+Requests end_requests(const LiveRun& run);
 
 // Ends the run before its next epoch if the target is reached, which an earlier process of the run may have done, or if
 // the score has not improved for too long: sets status and message. Returns whether it has ended.

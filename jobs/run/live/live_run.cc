@@ -3,12 +3,18 @@
 #include <numeric>
 #include <utility>
 
+#include "jobs/run/processes/shared_results.h"
+#include "jobs/run/resumption.h"
 #include "jobs/run/run_start.h"
 
 namespace arbalest::jobs {
 
 LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
-    : job(job_options), context(run_context), start(run_context.now()), scores(job_options) {
+    : job(job_options),
+      context(run_context),
+      world(run_context.world == nullptr ? alone : *run_context.world),
+      start(run_context.now()),
+      scores(job_options) {
   summary.job = job.name;
   summary.metric = metric_of(job);
   summary.precision = job.training.precision;
@@ -19,13 +25,30 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
     job.training.divergence.rolls_back = false;
   }
   add_learner_step(job.learners_per_device);
-  for (const engine::DeviceSpec& device : job.devices) summary.devices.push_back(device.name);
+  summary.devices = device_names(job.devices, world);
+}
+
+void LiveRun::add(const scheduler::Progress& progress) { (world.size() == 1 ? state.epoch : here_).add(progress); }
+
+scheduler::Progress LiveRun::drain() {
+  scheduler::Progress progress = session->scheduler().drain();
+  add(progress);
+  if (world.size() > 1) state.epoch.add(sum_over(world, std::exchange(here_, {})));
+  throw_divergence(world, session->scheduler().take_divergence());
+  return progress;
+}
+
+scheduler::Progress LiveRun::epoch_so_far() const {
+  scheduler::Progress sum = state.epoch;
+  if (world.size() == 1) return sum;
+  for (int rank = 0; rank < world.size(); ++rank) sum.add(here_);
+  return sum;
 }
 
 void LiveRun::set_learners(std::vector<int> per_device) {
   state.learners_per_device = std::move(per_device);
-  summary.learners_per_device = state.learners_per_device;
-  summary.learners = std::accumulate(state.learners_per_device.begin(), state.learners_per_device.end(), 0);
+  summary.learners_per_device = join(world, state.learners_per_device);
+  summary.learners = std::accumulate(summary.learners_per_device.begin(), summary.learners_per_device.end(), 0);
 }
 
 void LiveRun::add_learner_step(std::vector<int> per_device) {
@@ -42,6 +65,8 @@ void LiveRun::apply_rate_factor() const {
   session->scheduler().lower_rate(state.plateau.factor * state.rollbacks.factor,
                                   state.plateau.drops + state.rollbacks.count);
 }
+
+RunOrigin LiveRun::origin() const { return origin_of(job, *session, context.program, summary.devices); }
 
 double LiveRun::epochs(std::int64_t count) const {
   const dataflow::ShuffledOrder& order = session->training_order();

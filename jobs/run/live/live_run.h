@@ -9,8 +9,10 @@
 #include <vector>
 
 #include "jobs/checkpoint/run_state.h"
+#include "jobs/checkpoint/saved_run.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/model_scores.h"
+#include "jobs/run/processes/agreement.h"
 #include "jobs/run/run_observer.h"
 #include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
@@ -38,19 +40,35 @@ struct LiveRun {
     for (RunObserver* observer : context.observers) (observer->*event)(arguments...);
   }
 
-  // Notes that `per_device` learners train from here on.
+  // Whether this process has the observers and writes the files.
+  bool leads() const { return world.rank() == 0; }
+
+  // Adds results of the epoch under way.
+  void add(const scheduler::Progress& progress);
+  // Waits for all work and returns its results; the results of all processes are then in the state. Throws Diverged if
+  // any process has found it.
+  scheduler::Progress drain();
+  // The results of the epoch under way. Those of other processes since the last drain() are estimated.
+  scheduler::Progress epoch_so_far() const;
+
+  // Notes that `per_device` learners of this process train from here on.
   void set_learners(std::vector<int> per_device);
   // The same, as a step of the schedule that replays the run. The learners of a switch are part of the job instead.
   void add_learner_step(std::vector<int> per_device);
+  // The program, machine and data of this run, for checkpoints.
+  RunOrigin origin() const;
   // Lowers the schedule's learning rate by the drops and roll-backs of the state.
   void apply_rate_factor() const;
 
   // Examples trained on so far, and a number of examples in epochs.
-  std::int64_t examples() const { return state.examples + state.epoch.examples; }
+  std::int64_t examples() const { return state.examples + epoch_so_far().examples; }
   double epochs(std::int64_t count) const;
 
   JobOptions job;  // stays as it is once the session is open
   const RunContext& context;
+  engine::process::World alone;
+  engine::process::World& world;
+  Requests decided;         // what the processes have decided after the last stride
   Clock::time_point start;  // less the seconds of earlier processes of the run
   RunState state;
   ModelScores scores;
@@ -58,6 +76,9 @@ struct LiveRun {
   std::optional<ResumeRow> resumed;
   std::string weights_text;          // one line about the saved weights that the run starts from; "": none
   std::unique_ptr<Session> session;  // null until open_run()
+
+ private:
+  scheduler::Progress here_;  // of this process, since the last drain(); only if there are others
 };
 
 }  // namespace arbalest::jobs

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "jobs/checkpoint/job_changes.h"
-#include "jobs/run/run_checkpoints.h"
+#include "jobs/run/data/dataset_fingerprint.h"
+#include "jobs/run/processes/shared_results.h"
+#include "jobs/run/resumption.h"
 #include "jobs/run/run_start.h"
 #include "jobs/run/weights/initial_weights.h"
 
@@ -18,16 +20,32 @@ std::string absolute(const std::string& path) {
   return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
 }
 
+// All processes must train on the same examples.
+void require_same_data(LiveRun& run) {
+  if (run.world.size() == 1) return;
+  const std::vector<int> others = run.world.agree(dataset_fingerprint(run.session->training_data()));
+  if (others.empty()) return;
+  throw SharedError(
+      engine::ErrorKind::kData,
+      fmt::format("rank {} on host {} has other training data than rank 0 on host {}: copy the same files "
+                  "to all hosts, or name a directory that all share (--data-root)",
+                  others.front(), run.world.host(others.front()), run.world.host(0)));
+}
+
 }  // namespace
 
 void open_run(LiveRun& run) {
   const RunContext& context = run.context;
   const bool is_new = context.resumed == nullptr;
   std::optional<InitialWeights> weights;
-  if (is_new && run.job.initialize) weights = read_initial_weights(*run.job.initialize, *run.job.graph);
-  if (!is_new) take_learners(*context.resumed, run.job);
-  run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options);
+  if (is_new && run.job.initialize) {
+    together(run.world, [&] { weights = read_initial_weights(*run.job.initialize, *run.job.graph); });
+  }
+  if (!is_new) take_learners(*context.resumed, run.summary.devices, run.job);
+  run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options,
+                             Session::Input::kResident, context.world);
   Session& session = *run.session;
+  require_same_data(run);
   if (weights) {
     load_initial_weights(*weights, session.scheduler());
     run.weights_text = weights->text();
@@ -40,7 +58,7 @@ void open_run(LiveRun& run) {
 
 void resume_run(LiveRun& run, SavedRun& saved) {
   RunState& state = run.state;
-  resume(saved, origin_of(run.job, *run.session, run.context.program), run.job, *run.session, state);
+  resume(saved, run.origin(), run.job, *run.session, state);
   run.scores.continue_from(state.scores);
   run.start -=
       std::chrono::duration_cast<LiveRun::Clock::duration>(std::chrono::duration<double>(state.elapsed_seconds));
@@ -61,7 +79,8 @@ void resume_run(LiveRun& run, SavedRun& saved) {
 
 void announce_run(const LiveRun& run) {
   RunStart start = describe_run(run.job, *run.session, run.scores.accuracy_set());
-  start.learners_per_device = run.state.learners_per_device;
+  start.devices = run.summary.devices;
+  start.learners_per_device = run.summary.learners_per_device;
   start.elapsed_seconds = run.seconds();
   start.data_root = absolute(run.context.data_root);
   start.output_directory = run.context.output_directory;

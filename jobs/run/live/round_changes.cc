@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "jobs/run/processes/shared_results.h"
+
 namespace arbalest::jobs {
 
 RoundChanges::RoundChanges(LiveRun& run) : run_(run), synchronization_(sma::name_of(run.job.synchronization.scheme)) {}
@@ -21,7 +23,13 @@ void RoundChanges::carry_out() {
 }
 
 void RoundChanges::account(const scheduler::Progress& progress) {
-  run_.state.epoch.add(progress);
+  run_.add(progress);
+  observe(progress);
+}
+
+void RoundChanges::drain() { observe(run_.drain()); }
+
+void RoundChanges::observe(const scheduler::Progress& progress) {
   const LiveRun::Clock::time_point now = run_.context.now();
   if (changes_) changes_->observe(progress, std::chrono::duration<double>(now - round_start_).count());
   round_start_ = now;
@@ -38,13 +46,13 @@ void RoundChanges::change_learners() {
                       .epoch = scheduler.progress(),
                       .elapsed_seconds = run_.seconds(),
                       .from = run_.summary.learners_per_device,
-                      .to = change->to,
+                      .to = join(run_.world, change->to),
                       .reason = change->reason,
                       .evidence = change->evidence};
   if (row.to != row.from) {
-    run_.state.epoch.add(scheduler.drain());
-    run_.session->resize(row.to);
-    run_.add_learner_step(row.to);
+    run_.drain();
+    run_.session->resize(change->to);
+    run_.add_learner_step(change->to);
     skip_time();
   }
   run_.tell(&RunObserver::on_resize, row);
@@ -64,7 +72,7 @@ void RoundChanges::switch_synchronization() {
                   .from = synchronization_,
                   .to = std::string(sma::name_of(to.to.scheme)),
                   .learners_per_device = {}};
-    run_.state.epoch.add(scheduler.drain());
+    run_.drain();
     if (changes_) changes_->settle();
     run_.session->switch_to(to);
     synchronization_ = row.to;

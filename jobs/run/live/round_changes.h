@@ -24,10 +24,13 @@ class RoundChanges {
   void carry_out();
   // Adds the results of the tasks that have ended since the last call.
   void account(const scheduler::Progress& progress);
+  // Waits for all work, and adds its results. Throws Diverged if any process has found it.
+  void drain();
   // The time until now was not spent on training, so the tuner does not count it.
   void skip_time() { round_start_ = run_.context.now(); }
 
  private:
+  void observe(const scheduler::Progress& progress);
   void switch_synchronization();
   void change_learners();
 

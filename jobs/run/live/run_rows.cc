@@ -8,7 +8,7 @@ double mean_of(double sum, std::int64_t count) { return count == 0 ? 0.0 : sum /
 
 RunProgress progress_row(const LiveRun& run, double elapsed_seconds, LiveRun::Clock::time_point epoch_start,
                          LiveRun::Clock::time_point training_start) {
-  const scheduler::Progress& epoch = run.state.epoch;
+  const scheduler::Progress epoch = run.epoch_so_far();
   const double done = run.epochs(run.examples());
   const double before = run.resumed ? run.resumed->epoch : 0.0;  // trained by earlier processes of the run
   const double left = std::max(0.0, static_cast<double>(run.job.training.max_epochs) - done);

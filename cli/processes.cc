@@ -1,0 +1,57 @@
+#include "cli/processes.h"
+
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/error_report.h"
+#include "cli/exit_codes.h"
+#include "engine/process/launch.h"
+#include "jobs/messages/failure.h"
+#include "jobs/run/processes/shared_results.h"
+
+namespace arbalest::cli {
+
+using engine::process::World;
+
+namespace {
+
+std::optional<std::string> variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int run_together(World& world, const std::function<int(World&)>& body) {
+  try {
+    const int code = body(world);
+    world.close();
+    return code;
+  } catch (const jobs::SharedError& error) {
+    if (world.rank() == 0) report_error(exit_code(error.kind()), error.what());
+    world.close();
+    return exit_code(error.kind());
+  }
+}
+
+}  // namespace
+
+int run_in_processes(const std::function<int(World&)>& body) {
+  const std::unique_ptr<World> world = engine::process::open_world(
+      engine::process::find_launch(variable), {.exit_code = [](engine::ErrorKind kind) { return exit_code(kind); }});
+  if (world->size() == 1) return body(*world);
+  try {
+    return run_together(*world, body);
+  } catch (const std::exception& error) {
+    const engine::Error known = jobs::as_error(error);
+    world->announce_failure(known);
+    report_error(exit_code(known.kind()),
+                 fmt::format("rank {} on host {}: {}", world->rank(), world->host(world->rank()), known.what()));
+    world->abort(exit_code(known.kind()));
+  }
+}
+
+}  // namespace arbalest::cli

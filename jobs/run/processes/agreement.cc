@@ -1,0 +1,44 @@
+#include "jobs/run/processes/agreement.h"
+
+#include <bit>
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr std::uint64_t kTimeIsOver = 1;
+constexpr std::uint64_t kSave = 2;
+constexpr std::uint64_t kDiverged = 4;
+constexpr int kFirstSignal = 3;  // the bit of signal 0
+
+std::uint64_t flags_of(const Requests& requests) {
+  std::uint64_t flags = 0;
+  if (requests.time_is_over) flags |= kTimeIsOver;
+  if (requests.save) flags |= kSave;
+  if (requests.has_diverged) flags |= kDiverged;
+  if (requests.stop_signal != 0) flags |= std::uint64_t{1} << (kFirstSignal + requests.stop_signal);
+  return flags;
+}
+
+Requests requests_of(std::uint64_t flags) {
+  const std::uint64_t signals = flags >> kFirstSignal;
+  return {.stop_signal = signals == 0 ? 0 : std::countr_zero(signals),
+          .time_is_over = (flags & kTimeIsOver) != 0,
+          .save = (flags & kSave) != 0,
+          .has_diverged = (flags & kDiverged) != 0};
+}
+
+}  // namespace
+
+Requests Agreement::after_stride(const Requests& own) {
+  if (world_.size() == 1) return own;
+  pending_.push_back(world_.start_flags(flags_of(own)));
+  if (pending_.size() <= kLag) return {};
+  const std::uint64_t flags = pending_.front().wait();
+  pending_.pop_front();
+  return requests_of(flags);
+}
+
+Requests Agreement::now(const Requests& own) { return requests_of(world_.any_of(flags_of(own))); }
+
+}  // namespace arbalest::jobs

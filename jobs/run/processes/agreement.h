@@ -1,0 +1,40 @@
+// Decisions that all processes of a run must make at the same stride, although only some have a reason.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+
+#include "engine/process/world.h"
+
+namespace arbalest::jobs {
+
+// What a process asks for between two strides.
+struct Requests {
+  int stop_signal = 0;        // the signal that asks the run to stop; 0: none
+  bool time_is_over = false;  // training.max_minutes
+  bool save = false;          // a checkpoint is due, or asked for
+  bool has_diverged = false;  // the scheduler has found a divergence that it keeps
+
+  bool end_rounds() const { return stop_signal != 0 || time_is_over || has_diverged; }
+};
+
+class Agreement {
+ public:
+  // `world` must outlive it.
+  explicit Agreement(engine::process::World& world) : world_(world) {}
+
+  // Gives this process's requests after a stride. Returns what any process asked for `kLag` strides ago, so that no
+  // process waits for the others' messages; a single process gets its own requests at once. Of several signals the one
+  // with the smallest number counts.
+  Requests after_stride(const Requests& own);
+  // Blocks: returns what any process asks for now.
+  Requests now(const Requests& own);
+
+ private:
+  static constexpr std::size_t kLag = 2;
+
+  engine::process::World& world_;
+  std::deque<engine::process::PendingFlags> pending_;  // oldest first
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,76 @@
+#include "jobs/run/processes/shared_job.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "engine/process/packing.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/processes/device_share.h"
+#include "jobs/run/processes/shared_results.h"
+
+namespace arbalest::jobs {
+
+using engine::process::World;
+
+namespace {
+
+SourceText broadcast_source(World& world, const std::string& path) {
+  std::optional<SourceText> source;
+  together(world, [&] {
+    if (world.rank() == 0) source = read_job_file(path);
+  });
+  std::string message;
+  if (source) message = engine::process::pack(std::vector{source->name(), source->text()});
+  world.broadcast(message);
+  std::vector<std::string> parts = engine::process::unpack(message);
+  return {std::move(parts[0]), std::move(parts[1])};
+}
+
+void check_shareable(const JobOptions& job) {
+  if (job.tuned) {
+    engine::fail(
+        engine::ErrorKind::kInvalidJob,
+        "learners.per_device.auto finds the number of learners in runs of one process only; run 'arbalest tune' "
+        "on one of the machines, and set learners.per_device.fixed");
+  }
+}
+
+// The settings of the user, with these devices.
+std::vector<std::string> with_devices(std::span<const std::string> overrides,
+                                      const std::vector<engine::DeviceSpec>& devices) {
+  std::vector<std::string> settings;
+  for (const std::string& setting : overrides) {
+    if (!setting.starts_with("devices")) settings.push_back(setting);
+  }
+  std::vector<std::string> names;
+  for (const engine::DeviceSpec& device : devices) names.push_back(fmt::format("\"{}\"", device.name));
+  settings.push_back(fmt::format("devices=[{}]", fmt::join(names, ", ")));
+  return settings;
+}
+
+}  // namespace
+
+JobOptions load_shared_job(World& world, const std::string& path, std::span<const std::string> overrides) {
+  if (world.size() == 1) return load_job(path, overrides);
+  const SourceText source = broadcast_source(world, path);
+  const bool are_divided = cores_are_divided(world);
+  JobOptions job;
+  DeviceShare share;
+  together(world, [&] {
+    job = parse_job(source, overrides);
+    check_shareable(job);
+    share = share_of_devices(job.devices, world, are_divided);
+    job = parse_job(source, with_devices(overrides, share.devices));
+  });
+  if (!share.warning.empty()) job.warnings.push_back(share.warning);
+  world.set_peer_timeout(job.processes.peer_timeout_seconds);
+  world.set_all_reduce(job.processes.all_reduce);
+  return job;
+}
+
+}  // namespace arbalest::jobs

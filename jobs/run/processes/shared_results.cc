@@ -1,0 +1,84 @@
+#include "jobs/run/processes/shared_results.h"
+
+#include <cstring>
+#include <exception>
+#include <string_view>
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "engine/process/all_gather.h"
+#include "jobs/messages/failure.h"
+
+namespace arbalest::jobs {
+
+using engine::process::all_gather;
+using engine::process::World;
+
+namespace {
+
+std::string_view bytes_of(const void* from, std::size_t size) { return {static_cast<const char*>(from), size}; }
+
+std::string place_of(const World& world, std::size_t rank) {
+  const int number = static_cast<int>(rank);
+  return fmt::format("rank {} on host {}", number, world.host(number));
+}
+
+}  // namespace
+
+scheduler::Progress sum_over(World& world, const scheduler::Progress& own) {
+  static_assert(std::is_trivially_copyable_v<scheduler::Progress>);
+  if (world.size() == 1) return own;
+  scheduler::Progress sum;
+  for (const std::string& bytes : all_gather(world, bytes_of(&own, sizeof own))) {
+    scheduler::Progress part;
+    std::memcpy(&part, bytes.data(), sizeof part);
+    sum.add(part);
+  }
+  return sum;
+}
+
+void throw_divergence(World& world, const std::optional<scheduler::Diverged>& own) {
+  if (world.size() == 1) {
+    if (own) throw *own;
+    return;
+  }
+  if (world.any_of(own ? 1 : 0) == 0) return;
+  const std::vector<std::string> texts = all_gather(world, own ? own->what() : std::string());
+  const std::vector<double> losses = all_gather(world, own ? own->loss() : 0.0);
+  std::size_t rank = 0;
+  while (texts[rank].empty()) ++rank;
+  throw scheduler::Diverged(fmt::format("{}: {}", place_of(world, rank), texts[rank]), losses[rank]);
+}
+
+std::vector<int> join(World& world, const std::vector<int>& own) {
+  std::vector<int> all;
+  for (const std::string& bytes : all_gather(world, bytes_of(own.data(), own.size() * sizeof(int)))) {
+    const std::size_t before = all.size();
+    all.resize(before + bytes.size() / sizeof(int));
+    if (!bytes.empty()) std::memcpy(all.data() + before, bytes.data(), bytes.size());
+  }
+  return all;
+}
+
+void together(World& world, const std::function<void()>& step) {
+  if (world.size() == 1) return step();
+  std::optional<engine::Error> failure;
+  try {
+    step();
+  } catch (const std::exception& error) {
+    failure = as_error(error);
+    if (failure->kind() == engine::ErrorKind::kPeer) throw;  // there is nobody to agree with
+  }
+  if (world.any_of(failure ? 1 : 0) == 0) return;
+  // The first byte is the kind.
+  const std::string own = failure ? static_cast<char>(failure->kind()) + std::string(failure->what()) : std::string();
+  const std::vector<std::string> failures = all_gather(world, own);
+  std::size_t rank = 0;
+  while (failures[rank].empty()) ++rank;
+  const auto kind = static_cast<engine::ErrorKind>(failures[rank].front());
+  const std::string text = failures[rank].substr(1);
+  throw SharedError(kind, rank == 0 ? text : fmt::format("{}: {}", place_of(world, rank), text));
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,107 @@
+#include "jobs/run/resumption.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "engine/host/topology.h"
+#include "jobs/checkpoint/job_changes.h"
+#include "jobs/run/data/dataset_fingerprint.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr char kAndValidation = '+';  // between the fingerprints of the training set and of the validation set
+
+// The number of steps of the job's schedule that have begun at this point.
+std::size_t begun_steps(const JobOptions& job, std::uint64_t batches, double epochs) {
+  const auto has_begun = [&](const LearnerStep& step) {
+    return step.at_epoch ? *step.at_epoch <= epochs : step.at_batch <= batches;
+  };
+  return static_cast<std::size_t>(std::ranges::count_if(job.schedule, has_begun));
+}
+
+// The learners of a job that asks for others than the checkpoint has.
+std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::size_t steps) {
+  std::vector<int> learners = steps > 0 ? job.schedule[steps - 1].per_device : job.learners_per_device;
+  for (std::size_t i = 0; i < state.switches_done; ++i) {
+    if (!job.switches[i].learners_per_device.empty()) learners = job.switches[i].learners_per_device;
+  }
+  return learners;
+}
+
+// A validation set with files of its own is part of the data that a run depends on: it decides when the run ends.
+std::string fingerprint_of(const JobOptions& job, const Session& session) {
+  std::string fingerprint = dataset_fingerprint(session.training_data());
+  if (job.data.validation_files) {
+    fingerprint += kAndValidation + dataset_fingerprint(session.evaluation_data(), session.test_examples(),
+                                                        session.validation_examples());
+  }
+  return fingerprint;
+}
+
+void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<std::string>& warnings) {
+  if (saved.dataset != present.dataset) {
+    const auto training = [](const std::string& both) { return both.substr(0, both.find(kAndValidation)); };
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the checkpoint was saved while training on other data: the {} set has changed since then; restore "
+                 "it, or start a new run with another --output",
+                 training(saved.dataset) == training(present.dataset) ? "validation" : "training");
+  }
+  const auto warn = [&](const char* what, const std::string& before, const std::string& now) {
+    if (before == now) return;
+    warnings.push_back(
+        fmt::format("the checkpoint was saved with {} '{}', and this is '{}': the run goes on, but its last "
+                    "digits may differ from those of a run that was never stopped",
+                    what, before, now));
+  };
+  warn("the program", saved.program, present.program);
+  warn("the processor", saved.processor, present.processor);
+}
+
+}  // namespace
+
+void take_learners(const SavedRun& saved, const std::vector<std::string>& devices, JobOptions& job) {
+  if (job.learners_are_given || job.tuned || saved.origin.devices != devices) return;
+  job.learners_per_device = saved.run.learners_per_device;
+}
+
+RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,
+                    const std::vector<std::string>& devices) {
+  return RunOrigin{.program = program,
+                   .processor = fmt::format("{} ({})", engine::host::processor_name(),
+                                            fmt::join(engine::host::instruction_sets(), " ")),
+                   .dataset = fingerprint_of(job, session),
+                   .devices = devices};
+}
+
+void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state) {
+  check_origin(saved.origin, present, job.warnings);
+  state = saved.run;
+  if (state.switches_done > job.switches.size()) {
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the checkpoint follows {} switches of synchronization, and the job has {}", state.switches_done,
+                 job.switches.size());
+  }
+  const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
+  const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
+  const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
+  const bool same_devices = saved.origin.devices == present.devices;
+  if (!job.learners_are_given && !job.tuned && same_devices) {
+    state.learners_per_device = job.learners_per_device;  // take_learners, as far as memory allows
+  } else if (!same_devices || (!job.tuned && asks_for_other_learners(saved.job_text, job))) {
+    const double epochs =
+        static_cast<double>(saved.training.batches) / static_cast<double>(session.training_order().batches_per_epoch());
+    state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
+    state.learners_per_device = learners_at(job, state, state.learner_steps_done);
+  }
+  if (job.tuned) {
+    for (int& learners : state.learners_per_device) learners = std::clamp(learners, job.tuned->min, job.tuned->max);
+  }
+  session.restore(saved.training, scheme, scaling, state.learners_per_device);
+}
+
+}  // namespace arbalest::jobs
