@@ -18,6 +18,7 @@
 #include "cli/environment.h"
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
+#include "cli/processes.h"
 #include "cli/source_commit.h"
 #include "cli/usage_error.h"
 #include "jobs/messages/failure.h"
@@ -92,7 +93,9 @@ int run(int argc, char** argv) {
     return report_error(kUsageError, explain(program, error));
   }
   for (const Command& command : commands) {
-    if (command.options->parsed()) return finish(command.run());
+    if (!command.options->parsed()) continue;
+    if (command.options->get_name() != "train") require_one_process(command.options->get_name());
+    return finish(command.run());
   }
   return kInternalError;
 }

@@ -39,6 +39,17 @@ int run_together(World& world, const std::function<int(World&)>& body) {
 
 }  // namespace
 
+void require_one_process(const std::string& command) {
+  const std::optional<engine::process::Launch> launch = engine::process::find_launch(variable);
+  if (!launch) return;
+  if (launch->rank == 0) {
+    report_error(kUsageError, fmt::format("'arbalest {}' runs in one process, and {} has started several; start it "
+                                          "without that (only 'arbalest train' runs in several processes)",
+                                          command, launch->launcher));
+  }
+  std::exit(kUsageError);
+}
+
 int run_in_processes(const std::function<int(World&)>& body) {
   const std::unique_ptr<World> world = engine::process::open_world(
       engine::process::find_launch(variable), {.exit_code = [](engine::ErrorKind kind) { return exit_code(kind); }});

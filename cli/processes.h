@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "engine/process/world.h"
 
@@ -11,5 +12,8 @@ namespace arbalest::cli {
 // fails, it prints the error with its rank, all end, and this function does not return. Errors of a single process, and
 // of the start of MPI, are thrown.
 int run_in_processes(const std::function<int(engine::process::World&)>& body);
+
+// Ends this process with exit code 2 if it is one of several: for commands that run in one. Rank 0 says why.
+void require_one_process(const std::string& command);
 
 }  // namespace arbalest::cli

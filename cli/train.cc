@@ -42,8 +42,20 @@ struct TrainArguments {
   bool no_cache = false;
 };
 
+// All processes must have been started with the same command.
+void require_same_arguments(engine::process::World& world, const TrainArguments& arguments) {
+  const std::string own = fmt::format("{} {} {} {} {}", arguments.job.path, fmt::join(arguments.job.overrides, " "),
+                                      arguments.output, arguments.resume, arguments.dry_run);
+  const std::vector<int> others = world.agree(own);
+  if (others.empty()) return;
+  throw jobs::SharedError(engine::ErrorKind::kUsage,
+                          fmt::format("rank {} on host {} was started with other arguments than rank 0: all processes "
+                                      "of a run need the same job, --set, --output and --resume",
+                                      others.front(), world.host(others.front())));
+}
+
 // A dry run has nothing to save, so signals end it as they end any program.
-int dry_run(const TrainArguments& arguments) {
+int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   if (!arguments.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
   }
@@ -53,11 +65,14 @@ int dry_run(const TrainArguments& arguments) {
   if (arguments.resume != "none") {
     engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot stand together: a dry run keeps nothing");
   }
-  const jobs::JobOptions job = load(arguments.job);
+  require_same_arguments(world, arguments);
+  const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
+  context.world = &world;
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
   const jobs::DryRun done = jobs::dry_run(job, context);
+  if (world.rank() != 0) return kOk;
   log_warnings(done.warnings);
   fmt::print("{}\n", done.text);
   return kOk;
@@ -164,18 +179,6 @@ std::string share_place(engine::process::World& world, const TrainArguments& arg
   return place.completed;
 }
 
-// All processes must have been started with the same command.
-void require_same_arguments(engine::process::World& world, const TrainArguments& arguments) {
-  const std::string own = fmt::format("{} {} {} {} {}", arguments.job.path, fmt::join(arguments.job.overrides, " "),
-                                      arguments.output, arguments.resume, arguments.dry_run);
-  const std::vector<int> others = world.agree(own);
-  if (others.empty()) return;
-  throw jobs::SharedError(engine::ErrorKind::kUsage,
-                          fmt::format("rank {} on host {} was started with other arguments than rank 0: all processes "
-                                      "of a run need the same job, --set, --output and --resume",
-                                      others.front(), world.host(others.front())));
-}
-
 int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& stop_signal =
       catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
@@ -271,8 +274,9 @@ Command add_train(CLI::App& program) {
   command->add_flag("--no-cache", arguments->no_cache,
                     "With learners { per_device { auto {} } }: ignore what 'arbalest tune' has found before");
   return {command, [arguments] {
-            if (arguments->dry_run) return dry_run(*arguments);
-            return run_in_processes([&](engine::process::World& world) { return train(*arguments, world); });
+            return run_in_processes([&](engine::process::World& world) {
+              return arguments->dry_run ? dry_run(*arguments, world) : train(*arguments, world);
+            });
           }};
 }
 

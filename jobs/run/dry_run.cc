@@ -3,6 +3,7 @@
 #include "jobs/messages/text.h"
 #include "jobs/run/live/run_rows.h"
 #include "jobs/run/model_scores.h"
+#include "jobs/run/processes/shared_results.h"
 #include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "jobs/run/weights/initial_weights.h"
@@ -12,12 +13,17 @@ namespace arbalest::jobs {
 DryRun dry_run(const JobOptions& job, const RunContext& context) {
   JobOptions fitting = job;
   std::optional<InitialWeights> weights;
-  if (job.initialize) weights = read_initial_weights(*job.initialize, *job.graph);
-  const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options);
+  engine::process::World alone;
+  engine::process::World& world = context.world == nullptr ? alone : *context.world;
+  if (job.initialize) together(world, [&] { weights = read_initial_weights(*job.initialize, *job.graph); });
+  const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options,
+                                    Session::Input::kResident, &world);
   scheduler::Scheduler& scheduler = session->scheduler();
   if (weights) load_initial_weights(*weights, scheduler);
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
   progress.add(scheduler.drain());
+  throw_divergence(world, scheduler.take_divergence());
+  progress = sum_over(world, progress);
   ModelScores scores(fitting);
   scores.evaluate_at_end(*session);
   scores.require_finite("after one round");

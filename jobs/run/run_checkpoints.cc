@@ -65,6 +65,7 @@ std::optional<SavedRun> RunCheckpoints::copy() {
 }
 
 void RunCheckpoints::save(std::optional<double> score, bool is_best) {
+  run_.enter(engine::process::Phase::kSaving);
   report(/*wait=*/true);  // there is memory for one copy of the state
   if (run_.context.save_requests != nullptr) answered_requests_ = *run_.context.save_requests;
   std::optional<SavedRun> saved = copy();

@@ -22,6 +22,8 @@
 
 namespace arbalest::jobs {
 
+using engine::process::Phase;
+
 namespace {
 
 class Trainer {
@@ -45,6 +47,7 @@ class Trainer {
       fail_run(run_, error);
       throw;
     }
+    run_.enter(Phase::kEnd);
     finish_run(run_);
     if (checkpoints_ && run_.summary.status == RunStatus::kStopped) checkpoints_->require_saved();
     return run_.summary;
@@ -59,6 +62,7 @@ class Trainer {
         if (run_.leads()) check_output_space(context_.output_directory, run_.job);
       });
     }
+    run_.enter(Phase::kLoading);
     run_.tell(&RunObserver::on_prepare);
     open_run(run_);
     if (is_new) {
@@ -148,6 +152,7 @@ class Trainer {
       changes_.carry_out();
       epoch_learning_rate_ = static_cast<double>(scheduler().learning_rate());
       changes_.account(scheduler().advance(run_.session->training_ring(), 1));
+      run_.enter(Phase::kTraining);
       report_progress();
       if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
       run_.decided = agreement_.after_stride(requests());
@@ -163,6 +168,7 @@ class Trainer {
     changes_.drain();
     run_.state.epoch_seconds = run_.seconds_since(epoch_start_);
     checkpoints_->save_between_rounds();
+    agreement_.forget();
     changes_.skip_time();
   }
 
@@ -178,6 +184,7 @@ class Trainer {
 
   // Returns whether the target is reached.
   bool evaluate_epoch(int epoch) {
+    run_.enter(Phase::kEvaluation);
     const LiveRun::Clock::time_point evaluation_start = context_.now();
     run_.scores.evaluate(*run_.session);
     const double evaluation_seconds = run_.seconds_since(evaluation_start);

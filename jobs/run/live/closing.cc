@@ -42,11 +42,13 @@ void complete_summary(LiveRun& run) {
 void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
   RunSummary& summary = run.summary;
   scheduler::Scheduler& scheduler = run.session->scheduler();
+  run.enter(engine::process::Phase::kSaving);
   // Statistics are not re-estimated then, because that takes time.
   const bool is_cut_short = summary.status == RunStatus::kStopped || summary.status == RunStatus::kDiverged;
   if (is_cut_short) save(run, scheduler.snapshot(scheduler::Statistics::kAveraged));
   save(run, scheduler.snapshot());
   if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
+  run.enter(engine::process::Phase::kEvaluation);
   run.scores.evaluate_at_end(*run.session);
   const std::string problem = run.scores.problem();
   if (summary.status != RunStatus::kDiverged && !problem.empty()) {

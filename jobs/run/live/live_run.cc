@@ -28,6 +28,15 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
   summary.devices = device_names(job.devices, world);
 }
 
+void LiveRun::enter(engine::process::Phase phase) const {
+  std::uint64_t round = 0;
+  if (session) {
+    const scheduler::Scheduler& scheduler = session->scheduler();
+    round = scheduler.batches() / static_cast<std::uint64_t>(scheduler.learners());
+  }
+  world.set_position(round, phase);
+}
+
 void LiveRun::add(const scheduler::Progress& progress) { (world.size() == 1 ? state.epoch : here_).add(progress); }
 
 scheduler::Progress LiveRun::drain() {

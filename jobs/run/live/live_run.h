@@ -43,6 +43,9 @@ struct LiveRun {
   // Whether this process has the observers and writes the files.
   bool leads() const { return world.rank() == 0; }
 
+  // Tells the other processes what this one is doing, for their messages about it.
+  void enter(engine::process::Phase phase) const;
+
   // Adds results of the epoch under way.
   void add(const scheduler::Progress& progress);
   // Waits for all work and returns its results; the results of all processes are then in the state. Throws Diverged if

@@ -39,6 +39,14 @@ Requests Agreement::after_stride(const Requests& own) {
   return requests_of(flags);
 }
 
-Requests Agreement::now(const Requests& own) { return requests_of(world_.any_of(flags_of(own))); }
+void Agreement::forget() {
+  for (engine::process::PendingFlags& pending : pending_) pending.wait();
+  pending_.clear();
+}
+
+Requests Agreement::now(const Requests& own) {
+  forget();
+  return requests_of(world_.any_of(flags_of(own)));
+}
 
 }  // namespace arbalest::jobs

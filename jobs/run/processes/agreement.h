@@ -27,7 +27,10 @@ class Agreement {
   // process waits for the others' messages; a single process gets its own requests at once. Of several signals the one
   // with the smallest number counts.
   Requests after_stride(const Requests& own);
-  // Blocks: returns what any process asks for now.
+  // Drops requests that after_stride() has not returned. Call it, on all processes, after acting on a request: the same
+  // reason may have been given again meanwhile.
+  void forget();
+  // Blocks: returns what any process asks for now, and drops earlier requests.
   Requests now(const Requests& own);
 
  private:
