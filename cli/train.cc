@@ -179,6 +179,8 @@ std::string share_place(engine::process::World& world, const TrainArguments& arg
   return place.completed;
 }
 
+int exit_code_of(const jobs::RunSummary& summary) { return exit_code(summary.status, summary.stop_signal); }
+
 int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& stop_signal =
       catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
@@ -206,7 +208,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   }
   context.save_requests = &save_requests;
   context.output_directory = "of rank 0";
-  if (world.rank() != 0) return exit_code(jobs::train(job, context).status, stop_signal.load());
+  if (world.rank() != 0) return exit_code_of(jobs::train(job, context));
   jobs::RunDirectory& directory = *place.directory;
   context.log_bytes = [&directory] { return directory.log_bytes(); };
   context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
@@ -229,7 +231,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
     spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);
   }
-  return exit_code(summary.status, stop_signal.load());
+  return exit_code_of(summary);
 }
 
 }  // namespace

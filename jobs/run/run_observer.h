@@ -168,6 +168,7 @@ struct RunSummary {
   std::string job;
   RunStatus status = RunStatus::kFailed;
   std::string message;  // the reason, unless completed or target reached; "" otherwise
+  int stop_signal = 0;  // the signal, if stopped
   Metric metric = Metric::kAccuracy;
   // Scores of the model at the end; none if not measured, or if another metric is used.
   std::optional<double> test_accuracy;

@@ -48,6 +48,7 @@ void end_within_epoch(LiveRun& run) {
     return;
   }
   run.summary.status = RunStatus::kStopped;
+  run.summary.stop_signal = run.decided.stop_signal;
   run.summary.message = fmt::format("stopped by {} after {}", signal_name(run.decided.stop_signal), after);
 }
 

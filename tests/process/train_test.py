@@ -1,0 +1,208 @@
+"""`arbalest train` in several processes: the bytes of one process, resumption with other numbers, and wrong use."""
+
+import json
+import os
+import pathlib
+import random
+import signal
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "faults"))
+
+import kill_runs  # noqa: E402
+import processes  # noqa: E402
+
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+
+JOBS = {
+    "lenet": """
+model { zoo { lenet {} } }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 2 moving_average_epochs: 0.3 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.003 multistep { drop { epoch: 1.2 factor: 0.1 } } }
+synchronization { sma {} switch { at_epoch: 1.4 local_sgd { period: 5 } } }
+checkpoint { every_batches: 60 }
+""",
+    "resnet": """
+model { zoo { resnet_cifar { depth: 20 } } }
+data { npy { directory: "./images16" classes: 10 channels: 3 height: 16 width: 16 } augmentation { padding: 2 } }
+training { batch_size: 8 max_epochs: 1 batch_norm_examples: 64 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.01 one_cycle {} }
+synchronization { s_sgd {} }
+""",
+    "ratings": """
+model { zoo { matrix_factorization { width: 4 mean: 3.0 } } }
+data { ratings { directory: "./ratings" sizes: [40, 30] } }
+training { batch_size: 16 max_epochs: 2 }
+optimizer { adamw {} }
+learning_rate { base: 0.01 }
+synchronization { diloco { period: 9 } }
+""",
+    "long": """
+model { zoo { lenet {} } }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 1000 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.003 }
+""",
+}
+
+
+def settings(learners, *others):
+    words = []
+    for setting in (f"learners.per_device.fixed={learners}", *others):
+        words += ["--set", setting]
+    return words
+
+
+class TrainOverProcesses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = processes.scratch()
+        cls.root = pathlib.Path(cls.directory.name)
+        numbers = random.Random(1)
+        kill_runs.write_images(cls.root / "images28", 28, 1, 640, numbers)
+        kill_runs.write_images(cls.root / "images16", 16, 3, 192, numbers)
+        kill_runs.write_ratings(cls.root / "ratings", numbers, rows=1000)
+        for name, text in JOBS.items():
+            (cls.root / f"{name}.txtpb").write_text(text, encoding="utf-8")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def train(self, count, job, output, *arguments, variables=None):
+        words = [f"{job}.txtpb", "--quiet", "--output", output, *arguments]
+        if count == 1:
+            words = [str(PROGRAM), "train", *words]
+            done = processes.subprocess.run(words, cwd=self.root, capture_output=True, text=True, check=False)
+            return done.returncode, done.stderr
+        return processes.end(processes.launch(PROGRAM, count, words, self.root, variables))
+
+    def summary(self, output):
+        return json.loads((self.root / output / "summary.json").read_text(encoding="utf-8"))
+
+    def refused(self, code, *parts, count=2, job="lenet", output="refused", arguments=(), variables=None):
+        """The run ends with this code, and one process says why, in words with these parts."""
+        returned, errors = self.train(count, job, output, *arguments, variables=variables)
+        self.assertEqual(returned, code, errors)
+        for part in parts:
+            self.assertEqual(errors.count(part), 1, errors)
+        self.assertFalse((self.root / "refused").exists())
+
+    def test_the_bytes_are_those_of_one_process(self):
+        for job in ("lenet", "resnet", "ratings"):
+            outcomes = []
+            for count, learners in ((1, 4), (2, 2), (4, 1)):
+                output = f"{job}-{count}"
+                code, errors = self.train(count, job, output, *settings(learners))
+                self.assertEqual(code, 0, errors)
+                summary = self.summary(output)
+                self.assertEqual(summary["learners"], 4)
+                outcomes.append([summary[name] for name in ("model_sha256", "test_loss", "mini_batches", "examples")])
+            self.assertEqual(outcomes[0], outcomes[1])
+            self.assertEqual(outcomes[0], outcomes[2])
+
+    def test_a_signal_to_one_rank_stops_all_and_the_run_goes_on_in_more_processes(self):
+        run = settings(2, "training.max_epochs=4")
+        process = processes.launch(PROGRAM, 2, ["lenet.txtpb", "--quiet", "--output", "stopped", *run], self.root)
+        log = self.root / "stopped/metrics.jsonl"
+        while not log.exists() or '"epoch"' not in log.read_text(encoding="utf-8"):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        os.kill(processes.ranks_of(process)[1], signal.SIGTERM)
+        code, errors = processes.end(process)
+        self.assertEqual(code, 143, errors)
+        self.assertEqual(self.summary("stopped")["status"], "stopped")
+        code, errors = self.train(
+            4, "lenet", "stopped", *settings(1, "training.max_epochs=3"), "--resume=auto"
+        )
+        self.assertEqual(code, 0, errors)
+        code, errors = self.train(1, "lenet", "whole", *settings(4, "training.max_epochs=3"))
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("stopped")["model_sha256"], self.summary("whole")["model_sha256"])
+        code, errors = self.train(1, "lenet", "stopped", *settings(4, "training.max_epochs=4"), "--resume=auto")
+        self.assertEqual(code, 0, errors)
+        code, errors = self.train(2, "lenet", "whole", *settings(2, "training.max_epochs=4"), "--resume=auto")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("stopped")["model_sha256"], self.summary("whole")["model_sha256"])
+
+    def test_a_rank_that_is_stopped_is_named_with_what_it_did(self):
+        run = settings(1, "processes.peer_timeout_seconds=3")
+        process = processes.launch(PROGRAM, 3, ["long.txtpb", "--quiet", "--output", "silent", *run], self.root)
+        log = self.root / "silent/metrics.jsonl"
+        while not log.exists() or '"epoch"' not in log.read_text(encoding="utf-8"):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        os.kill(processes.ranks_of(process)[2], signal.SIGSTOP)
+        code, errors = processes.end(process)
+        self.assertEqual(code, 8, errors)
+        self.assertRegex(errors, r"rank 0 on host .*: rank 2 on host .* is dead, stopped or cut off")
+        self.assertRegex(errors, r"Its last heartbeat came from round [1-9][0-9]* \((training|evaluation|saving)\)")
+
+    def test_a_divergence_of_any_rank_ends_or_rolls_back_all(self):
+        code, errors = self.train(2, "lenet", "diverged", *settings(1, "learning_rate.base=1000"))
+        self.assertEqual(code, 7, errors)
+        self.assertEqual(self.summary("diverged")["status"], "diverged")
+        run = settings(1, "learning_rate.base=1000", "training.on_divergence=ROLL_BACK")
+        code, errors = self.train(2, "lenet", "rolled", *run)
+        self.assertEqual(code, 7, errors)
+        self.assertIn("the run has gone back 3 times", errors)
+
+    def test_the_sum_of_the_library_trains_too(self):
+        code, errors = self.train(2, "lenet", "library", *settings(1, "processes.all_reduce=LIBRARY"))
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("library")["status"], "completed")
+
+    def test_wrong_jobs_and_arguments_are_told_once(self):
+        self.refused(3, "missing.txtpb: the job file cannot be opened", job="missing")
+        self.refused(2, "batch_size must be at least 1", arguments=["--set", "training.batch_size=0"])
+        self.refused(2, "cannot create the output directory '/proc/none'", output="/proc/none")
+        auto = ["--set", "learners.per_device.auto={max: 2}"]
+        self.refused(3, "learners.per_device.auto finds the number of learners in runs of one process only", arguments=auto)
+        core = min(os.sched_getaffinity(0))
+        self.refused(3, "cannot share the device of the job", arguments=["--set", f'devices=["cpu:{core}"]'])
+        timeout = ["--set", "processes.peer_timeout_seconds=1"]
+        self.refused(2, "peer_timeout_seconds must be in [2, 86400], not 1", arguments=timeout)
+
+    def test_ranks_with_other_data_are_named(self):
+        other = self.root / "other"
+        other.mkdir()
+        kill_runs.write_ratings(other / "ratings", random.Random(2), rows=1000)
+        (self.root / "root").mkdir()
+        kill_runs.write_ratings(self.root / "root/ratings", random.Random(3), rows=1000)
+        text = JOBS["ratings"].replace("./ratings", "ratings")
+        (self.root / "rooted.txtpb").write_text(text, encoding="utf-8")
+        for root, code, part in (("nothing", 4, "rank 1 on host"), ("other", 4, "has other training data than rank 0")):
+            variables = {0: {"ARBALEST_DATA": self.root / "root"}, 1: {"ARBALEST_DATA": self.root / root}}
+            self.refused(code, part, job="rooted", variables=variables)
+
+    def test_other_commands_run_in_one_process(self):
+        command = ["mpirun", "--oversubscribe", "-np", "2", str(PROGRAM), "validate", "lenet.txtpb"]
+        done = processes.subprocess.run(
+            command, env=processes.environment(), cwd=self.root, capture_output=True, text=True, check=False
+        )
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr.count("'arbalest validate' runs in one process"), 1)
+        self.assertEqual(done.stdout, "")
+
+    def test_a_dry_run_is_told_once(self):
+        process = processes.launch(
+            PROGRAM, 2, ["lenet.txtpb", "--dry-run", *settings(1)], self.root, stdout=processes.subprocess.PIPE
+        )
+        text = process.communicate(timeout=processes.LIMIT)[0]
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(text.count("one round of 2 mini-batches"), 1)
+
+
+if __name__ == "__main__":
+    reason = processes.missing(PROGRAM)
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(processes.SKIPPED)
+    unittest.main()
