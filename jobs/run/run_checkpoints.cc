@@ -121,7 +121,7 @@ RunCheckpoints::RunCheckpoints(const JobOptions& job, const RunContext& context,
       seconds_(std::move(seconds)),
       origin_(origin_of(job, session, context.program)),
       saver_(context.output_directory, job.checkpoint, scores.smaller_is_better(), session.scheduler().batches(),
-             seconds_(), state.best_model_score) {}
+             seconds_(), state.best_model) {}
 
 bool RunCheckpoints::is_due() const {
   if (context_.save_requests != nullptr && *context_.save_requests != answered_requests_) return true;
@@ -169,7 +169,7 @@ void RunCheckpoints::copy_and_write(std::optional<double> score, bool is_best) {
                  .origin = origin_,
                  .job_text = job_.resolved_text};
   saved.run.present_score = score;
-  saved.run.best_model_score = is_best ? score : saver_.best();
+  saved.run.best_model = is_best ? best_model(*score) : saver_.best();
   if (saved.model.empty()) saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
   saver_.save(std::move(saved), seconds_(), is_best);
 }
@@ -183,7 +183,7 @@ void RunCheckpoints::write_again(SavedRun saved) {
   saved.run.rollbacks = now.rollbacks;
   saved.run.scores.best_test = now.scores.best_test;
   saved.run.scores.best_validation = now.scores.best_validation;
-  saved.run.best_model_score = saver_.best();
+  saved.run.best_model = saver_.best();
   saver_.save(std::move(saved), seconds_(), /*is_best=*/false);
   report(/*wait=*/true);
 }
@@ -206,7 +206,7 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   if (is_due) {
     save(score, is_best);
   } else if (is_best) {
-    unless_short_of_memory([&] { saver_.save_best(session_.scheduler().snapshot(), *score); });
+    unless_short_of_memory([&] { saver_.save_best(session_.scheduler().snapshot(), best_model(*score)); });
   }
 }
 

@@ -47,6 +47,8 @@ class RunCheckpoints {
   // Writes `saved`, which the run has gone back to, once more with the present clock, log, roll-backs and best scores.
   // Waits for the write.
   void write_again(SavedRun saved);
+  // Notes that best.safetensors is this model, or that there is none. Call it before the first save.
+  void set_best(std::optional<BestModel> best) { saver_.set_best(best); }
   // Tells the observers of writes that have ended. `wait`: waits for the write under way.
   void report(bool wait);
   // Throws kOutOfMemory, with the reason, if the last checkpoint was not saved. Call it after report(true).
@@ -57,6 +59,8 @@ class RunCheckpoints {
   // `score`: of the present model, if it was just evaluated. A lack of memory is a warning.
   void save(std::optional<double> score, bool is_best);
   void copy_and_write(std::optional<double> score, bool is_best);
+  // The present model, as the best one.
+  BestModel best_model(double score) const { return {score, batches()}; }
   void unless_short_of_memory(const std::function<void()>& save);
   void warn(const std::string& text);
   std::uint64_t batches() const { return session_.scheduler().batches(); }
