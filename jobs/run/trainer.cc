@@ -42,6 +42,7 @@ class Trainer {
                                                         [this] { return run_.seconds(); });
       }
       announce_run(run_);
+      take_over_best(run_, checkpoints_.get());
       // A run that may go back has a point to go back to from its start on, and a run that goes on in another directory
       // has a checkpoint there.
       const bool saves_now = !is_new || run_.job.training.divergence.rolls_back;
@@ -84,8 +85,7 @@ class Trainer {
       }
       if (!train_epoch(epoch)) return end_within_epoch(run_);
       const bool reached = evaluate_epoch(epoch);
-      const bool is_last = reached || epoch == last || run_.scores.patience_is_over();
-      if (checkpoints_) checkpoints_->save_after_epoch(is_last);
+      if (checkpoints_) checkpoints_->save_after_epoch(is_last_epoch(run_, epoch, reached));
       if (reached) {
         run_.summary.status = RunStatus::kTargetReached;
         return;
@@ -124,7 +124,8 @@ class Trainer {
 
   void train_rounds(std::uint64_t end) {
     changes_.skip_time();
-    while (scheduler().batches() < end && !stop_requested(run_) && !time_is_over(run_)) {
+    while (scheduler().batches() < end && !stop_requested(run_) &&
+           !time_is_over(run_, run_.seconds_since(epoch_start_))) {
       changes_.carry_out();
       epoch_learning_rate_ = static_cast<double>(scheduler().learning_rate());
       changes_.account(scheduler().advance(run_.session->training_ring(), 1));
@@ -168,7 +169,7 @@ class Trainer {
     summary.epochs = epoch;
     run_.tell(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));
     run_.scores.require_finite(fmt::format("after epoch {}", epoch));
-    follow_plateau(run_, epoch);
+    follow_plateau(run_, epoch, is_last_epoch(run_, epoch, reached));
     end_epoch(epoch);
     return reached;
   }

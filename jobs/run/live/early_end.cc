@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "jobs/checkpoint/run_end.h"
 #include "jobs/messages/text.h"
 
 namespace arbalest::jobs {
@@ -20,10 +21,12 @@ std::string signal_name(int signal) {
 
 bool stop_requested(const LiveRun& run) { return run.context.stop_signal != nullptr && *run.context.stop_signal != 0; }
 
-bool time_is_over(const LiveRun& run) {
-  constexpr double kSecondsPerMinute = 60.0;
-  const std::optional<double>& minutes = run.job.training.max_minutes;
-  return minutes && run.seconds() >= *minutes * kSecondsPerMinute;
+bool time_is_over(const LiveRun& run, double epoch_seconds) {
+  return minutes_are_over(run.job.training, run.state.training_seconds + epoch_seconds);
+}
+
+bool is_last_epoch(const LiveRun& run, int epoch, bool reached) {
+  return reached || epoch == run.job.training.max_epochs || run.scores.patience_is_over();
 }
 
 bool ends_before_epoch(LiveRun& run) {
@@ -35,8 +38,7 @@ bool ends_before_epoch(LiveRun& run) {
     return true;
   }
   if (!run.scores.patience_is_over()) return false;
-  run.summary.message = fmt::format("ended early: {} without an improvement (training.patience_epochs)",
-                                    counted(*run.job.training.patience_epochs, "epoch"));
+  run.summary.message = fmt::format("ended early: {}", patience_text(run.job.training));
   return true;
 }
 

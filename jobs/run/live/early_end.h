@@ -5,9 +5,13 @@
 
 namespace arbalest::jobs {
 
-// Whether a signal asks the run to stop, and whether training.max_minutes are over.
+// Whether a signal asks the run to stop.
 bool stop_requested(const LiveRun& run);
-bool time_is_over(const LiveRun& run);
+// Whether training.max_minutes are over. `epoch_seconds`: of training in the epoch under way.
+bool time_is_over(const LiveRun& run, double epoch_seconds);
+
+// Whether nothing is trained after this epoch, which has ended and was evaluated. `reached`: whether the target is.
+bool is_last_epoch(const LiveRun& run, int epoch, bool reached);
 
 // Ends the run before its next epoch if the target is reached, which an earlier process of the run may have done, or if
 // the score has not improved for too long: sets status and message. Returns whether it has ended.
