@@ -9,7 +9,6 @@
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/validation_check.h"
-#include "jobs/options/divergence/divergence_reader.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/schedule_check.h"
@@ -123,17 +122,14 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
 
 // Adds what the job reader could not report, because only the files tell the sizes of the sets.
 void Session::add_warnings(const JobOptions& job) {
-  const auto warn = [&](std::string text) {
-    if (!text.empty()) warnings_.push_back(std::move(text));
-  };
   if (!job.data.training_examples) {
-    const std::int64_t batches = training_order_->batches_per_epoch();
-    warn(unreached_steps(job, batches));
-    for (std::string& unreached : unreached_switches(job, batches)) warn(std::move(unreached));
-    warn(spike_warning(job.training, batches));
+    for (std::string& text : size_warnings(job, training_order_->batches_per_epoch())) {
+      warnings_.push_back(std::move(text));
+    }
   }
   if (!job.data.has_validation() || job.data.validation_examples) return;
-  warn(validation_warning(job.data, validation_examples(), job.training.target_accuracy));
+  std::string few = validation_warning(job.data, validation_examples(), job.training.target_accuracy);
+  if (!few.empty()) warnings_.push_back(std::move(few));
 }
 
 // Loads the evaluation sets. Also loads the training set if the purpose needs it, or needs a validation set that is
