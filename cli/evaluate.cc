@@ -13,8 +13,8 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/class_report.h"
@@ -92,13 +92,17 @@ ChosenModel final_model(const EvaluateArguments& arguments, jobs::EvaluationSet 
   return model;
 }
 
-ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set) {
+// `judged`: the set by which the run was judged, so that its best model has a score on it.
+ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set, jobs::EvaluationSet judged) {
   const std::filesystem::path run = arguments.run;
   if (arguments.checkpoint.empty()) return final_model(arguments, set);
   if (arguments.checkpoint == "best") {
     const std::filesystem::path best = run / jobs::kBestModel;
     std::error_code error;
-    if (std::filesystem::exists(best, error)) return {best.string(), "", {}};
+    if (std::filesystem::exists(best, error)) {
+      const std::optional<jobs::BestModel> saved = jobs::best_model_in(run);
+      return {best.string(), "", saved && set == judged ? std::optional(saved->score) : std::nullopt};
+    }
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the run '{}' has no {}: no epoch has ended, or its job has checkpoint {{ keep_best: 0 }}",
                  arguments.run, jobs::kBestModel);
@@ -106,7 +110,8 @@ ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set
   return {(jobs::checkpoint_named(run, arguments.checkpoint).path / jobs::kModelFile).string(), "", {}};
 }
 
-int evaluate(const EvaluateArguments& arguments) {
+int evaluate(EvaluateArguments arguments) {
+  arguments.run = jobs::full_checkpoint_path(arguments.run).string();
   const std::filesystem::path run = arguments.run;
   std::error_code error;
   if (!std::filesystem::exists(run / jobs::kJobFile, error)) {
@@ -117,8 +122,9 @@ int evaluate(const EvaluateArguments& arguments) {
     engine::fail(engine::ErrorKind::kUsage, "'{}' is not the directory of a run: {}", arguments.run, reason);
   }
   const auto set = arguments.split == "test" ? jobs::EvaluationSet::kTest : jobs::EvaluationSet::kValidation;
-  const ChosenModel model = model_of(arguments, set);
   const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.devices);
+  const auto judged = job.data.has_validation() ? jobs::EvaluationSet::kValidation : jobs::EvaluationSet::kTest;
+  const ChosenModel model = model_of(arguments, set, judged);
   log_warnings(job.warnings);
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);

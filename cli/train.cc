@@ -121,6 +121,7 @@ Place resume_newest(const TrainArguments& arguments, const jobs::JobOptions& job
 }
 
 Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) {
+  jobs::require_point(arguments.resume);
   std::error_code error;
   std::filesystem::path run = arguments.output;
   bool is_its_own = run.empty();
@@ -137,11 +138,9 @@ Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) 
       run, job.name, is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
   place.point = jobs::resume_point_at(arguments.resume, job, warn);
   place.is_its_own = is_its_own;
-  const int epochs = place.point->saved.run.epochs;
-  if (epochs >= job.training.max_epochs) {
-    place.completed = fmt::format("the checkpoint '{}' is at epoch {}, and training.max_epochs is {}",
-                                  place.point->path.string(), epochs, job.training.max_epochs);
-  }
+  place.completed = jobs::nothing_left_text(*place.point, job);
+  // The directory that was asked for would not be there.
+  if (!is_its_own && !place.completed.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed);
   return place;
 }
 
@@ -199,7 +198,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   Place place;
   const std::string completed = share_place(world, arguments, job, place);
   if (!completed.empty()) {
-    if (world.rank() == 0) print_result(completed + ": nothing is left to train\n");
+    if (world.rank() == 0) print_result(completed + "\n");
     return kOk;
   }
   if (place.point) {
@@ -265,7 +264,8 @@ Command add_train(CLI::App& program) {
   command
       ->add_option(
           "--trace", arguments->trace,
-          "Write a timeline of all tasks for ui.perfetto.dev to this new file, and report how busy the devices were")
+          "Write a timeline of all tasks of this process for ui.perfetto.dev to this new file, and report how busy the "
+          "devices were")
       ->type_name("FILE")
       ->check(check_name);
   command->add_flag("-n,--dry-run", arguments->dry_run,

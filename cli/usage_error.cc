@@ -80,7 +80,10 @@ std::string wrong_count(const CLI::App& command, const CLI::ParseError& error) {
   for (const CLI::Option* option : command.get_options()) {
     const std::string name = option->get_name();
     if (!text.starts_with(name + ":")) continue;
-    return name + (option->count() > 1 ? " is given more than once" : " has no value");
+    if (option->count() > 1) return name + " is given more than once";
+    const std::string values = option->get_type_name();
+    const bool has_choices = values.find('|') != std::string::npos;
+    return name + " has no value" + (has_choices ? fmt::format("; it is one of {}", values) : "");
   }
   return text;
 }

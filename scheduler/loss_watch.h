@@ -7,6 +7,7 @@
 // are not judged before the first epoch has ended and kReference windows are known.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -18,6 +19,11 @@ struct SpikeRule {
   std::int64_t window_examples = 1024;  // a window has at least these examples, and
   std::int64_t window_batches = 32;     // at least these mini-batches
   std::uint64_t first_batch = 0;        // windows that begin before this mini-batch are not judged
+
+  // Mini-batches of a window, if each has `batch_size` examples.
+  std::int64_t batches_of_window(std::int64_t batch_size) const {
+    return std::max(window_batches, (window_examples + batch_size - 1) / batch_size);
+  }
 };
 
 // What later decisions depend on. A checkpoint holds it.

@@ -18,8 +18,15 @@ void Scheduler::settle() {
   for (Learner* learner : learners_) wait(learner->stream().record());
 }
 
-TrainingState Scheduler::save() {
+void Scheduler::verify_copies() {
   settle();
+  if (options_.compare_rounds == 0) return;
+  record_ready();
+  if (synchronizer_.compare_copies(ready_)) check_copies({.round = rounds_, .batches = batches_});
+}
+
+TrainingState Scheduler::save() {
+  verify_copies();
   const bool right_after_averaging = is_right_after_averaging();
   if (gather_model()) wait(synchronizer_.ticket().done);
   LearnerPool& first = *pools_.front();
@@ -67,7 +74,7 @@ void Scheduler::restore(const TrainingState& state, const sma::Options& synchron
   load(state.model);
   batches_ = state.batches;
   rounds_ = state.rounds;
-  equal_at_ = state.batches;
+  equal_at_ = 0;
   drops_ = state.drops;
   if (loss_watch_) loss_watch_->continue_from(state.losses);
   if (!state.average.empty() && moving_average_.exists()) {
@@ -81,6 +88,7 @@ void Scheduler::restore(const TrainingState& state, const sma::Options& synchron
   } else {
     for (Learner* learner : learners_) learner->zero_state();
   }
+  verify_copies();
 }
 
 void Scheduler::restore_replicas(const TrainingState& state) {

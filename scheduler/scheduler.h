@@ -159,8 +159,12 @@ class Scheduler {
   // Sets the center and every replica to `tensors`. Call only before the first stride.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
-  // Copies the state of the training to the host, with the learners of this process only. Later strides are the same as
-  // without the call. Call only when drained.
+  // Compares at once what all devices must hold alike, if Options::compare_rounds asks for comparisons. Throws kDevice
+  // as advance() does. Call only when drained.
+  void verify_copies();
+
+  // Copies the state of the training to the host, with the learners of this process only, after verify_copies(). Later
+  // strides are the same as without the call. Call only when drained.
   TrainingState save();
   // Upper bound of a saved state's size, in copies of the model (host_bytes).
   static std::int64_t state_vectors(int learners, std::size_t state_slots) {
@@ -172,7 +176,7 @@ class Scheduler {
   // later strides are the same as those of the scheduler that saved it. With another number they are those after a
   // resize() at that point. Enqueued work is abandoned, and its results are lost. lower_rate() must follow if the state
   // had another factor. Restart the training ring at the mini-batch state.batches afterwards. Throws kCheckpoint if the
-  // state is of another model or optimizer.
+  // state is of another model or optimizer, and as verify_copies() does.
   void restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
                std::span<const int> learners);
 

@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/checkpoint_writer.h"
-#include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
@@ -20,7 +20,7 @@ fs::path checkpoints_of(const fs::path& run_directory) { return run_directory / 
 
 CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const CheckpointOptions& options,
                                  bool smaller_is_better, std::uint64_t from_batches, double from_seconds,
-                                 std::optional<double> best)
+                                 std::optional<BestModel> best)
     : run_directory_(run_directory),
       checkpoints_(checkpoints_of(run_directory)),
       options_(options),
@@ -28,8 +28,6 @@ CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const Checkpoint
       last_batches_(from_batches),
       last_seconds_(from_seconds),
       best_(best) {
-  std::error_code error;
-  if (!fs::exists(run_directory_ / kBestModel, error)) best_.reset();  // the run goes on in a new directory
   sweep_partial(checkpoints_);
 }
 
@@ -53,8 +51,8 @@ bool CheckpointSaver::holds(std::uint64_t batches) const {
 }
 
 bool CheckpointSaver::is_best(double score) const {
-  const std::optional<double> to_beat = best();
-  return options_.keep_best > 0 && (!to_beat || is_better(score, *to_beat));
+  const std::optional<BestModel> to_beat = best();
+  return options_.keep_best > 0 && (!to_beat || is_better(score, to_beat->score));
 }
 
 void CheckpointSaver::skip(std::uint64_t batches, double seconds) {
@@ -67,31 +65,27 @@ void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
   collect();
   last_batches_ = saved.training.batches;
   last_seconds_ = seconds;
-  if (is_best) best_written_ = saved.run.present_score;
+  if (is_best) best_written_ = saved.run.best_model;
   start(last_batches_,
         [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
           result.is_checkpoint = true;
           if (is_best) {
-            write_best(shared->model);
-            result.best = shared->run.present_score;
+            write_best_model(run_directory_, shared->model, shared->run.best_model.value());
+            result.best = shared->run.best_model;
           }
           result.path = write_saved_run(checkpoints_, *shared);
           retain(result);
         });
 }
 
-void CheckpointSaver::save_best(scheduler::Tensors model, double score) {
+void CheckpointSaver::save_best(scheduler::Tensors model, const BestModel& best) {
   collect();
-  best_written_ = score;
+  best_written_ = best;
   start(last_batches_,
-        [this, score, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](SaveResult& result) {
-          write_best(*shared);
-          result.best = score;
+        [this, best, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](SaveResult& result) {
+          write_best_model(run_directory_, *shared, best);
+          result.best = best;
         });
-}
-
-void CheckpointSaver::write_best(const scheduler::Tensors& model) const {
-  write_safetensors(run_directory_ / kBestModel, model, {{"format", "arbalest"}});
 }
 
 void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {

@@ -22,18 +22,15 @@ struct SaveResult {
   std::filesystem::path path;              // directory of the checkpoint; "" if it failed
   std::string failure;                     // why it failed; the checkpoints before it are intact
   std::vector<std::string> warnings = {};  // about other checkpoints
-  std::optional<double> best = {};         // score of the model that became best.safetensors
+  std::optional<BestModel> best = {};      // the model that became best.safetensors
 };
-
-// The file of the best model at the end of an epoch, in the run's directory.
-inline constexpr const char* kBestModel = "best.safetensors";
 
 class CheckpointSaver {
  public:
   // Checkpoints go below `run_directory`/checkpoints. `from`: position from which the run goes on; the first interval
-  // begins there. `best`: score of best.safetensors, if an earlier process of the run wrote that.
+  // begins there. `best`: best.safetensors, if an earlier process of the run wrote that.
   CheckpointSaver(const std::filesystem::path& run_directory, const CheckpointOptions& options, bool smaller_is_better,
-                  std::uint64_t from_batches, double from_seconds, std::optional<double> best);
+                  std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best);
   ~CheckpointSaver();  // waits for a save under way
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
@@ -45,16 +42,18 @@ class CheckpointSaver {
   bool holds(std::uint64_t batches) const;
   // Whether a model with this score is the best so far, so that save_best() would keep it.
   bool is_best(double score) const;
-  // The score of best.safetensors once the save under way has ended well; none if there is no such file.
-  std::optional<double> best() const { return best_written_ ? best_written_ : best_; }
+  // best.safetensors once the save under way has ended well; none if there is no such file.
+  std::optional<BestModel> best() const { return best_written_ ? best_written_ : best_; }
+  // Notes that best.safetensors is this model, or that there is none. No save may be under way.
+  void set_best(std::optional<BestModel> best) { best_ = best; }
 
   // Counts a save that could not begin, so that the next one is due an interval later.
   void skip(std::uint64_t batches, double seconds);
   // Both wait for the save under way and then write on a thread of their own.
-  // `is_best`: the model also becomes best.safetensors.
+  // `is_best`: the model also becomes best.safetensors, as RunState::best_model describes it.
   void save(SavedRun saved, double seconds, bool is_best);
   // Writes best.safetensors only.
-  void save_best(scheduler::Tensors model, double score);
+  void save_best(scheduler::Tensors model, const BestModel& best);
 
   // Returns the result of a save that has ended; none if there is nothing new. `wait`: waits for the save under way.
   std::optional<SaveResult> take_result(bool wait);
@@ -62,7 +61,6 @@ class CheckpointSaver {
  private:
   // Runs `write`, which fills in the result, on a thread of its own. No save may be under way.
   void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write);
-  void write_best(const scheduler::Tensors& model) const;
   void keep(SaveResult result);
   bool is_writing() const;
   void collect();
@@ -75,8 +73,8 @@ class CheckpointSaver {
   bool smaller_is_better_;
   std::uint64_t last_batches_;
   double last_seconds_;
-  std::optional<double> best_;          // score of best.safetensors
-  std::optional<double> best_written_;  // score of the model that the save under way makes best.safetensors
+  std::optional<BestModel> best_;          // best.safetensors
+  std::optional<BestModel> best_written_;  // the model that the save under way makes best.safetensors
   std::future<SaveResult> writing_;
   std::vector<SaveResult> results_;  // not taken yet
   std::set<std::string> told_;       // warnings about other checkpoints, which each save would repeat

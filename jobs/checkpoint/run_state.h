@@ -38,6 +38,14 @@ struct RollbackState {
   std::optional<std::uint64_t> to_batch = {};  // mini-batches of the checkpoint that it went back to last
 };
 
+// Tells best.safetensors from the best model of another point of the run.
+struct BestModel {
+  double score = 0.0;         // of the set by which the run is judged
+  std::uint64_t batches = 0;  // mini-batches trained before it
+
+  bool operator==(const BestModel&) const = default;
+};
+
 struct RunState {
   std::vector<int> learners_per_device;
   std::size_t switches_done = 0;       // of JobOptions::switches
@@ -63,7 +71,7 @@ struct RunState {
   std::optional<double> time_to_accuracy_seconds;
   std::optional<double> present_score;  // of the model at this point, if it was just evaluated at the end of an epoch
 
-  std::optional<double> best_model_score;  // of best.safetensors; none: there is no such file
+  std::optional<BestModel> best_model;  // best.safetensors; none: there is no such file
 
   std::uint64_t metrics_bytes = 0;  // length of metrics.jsonl
 };

@@ -50,7 +50,10 @@ v1::RunState::Scores scores_of(const RunState& run) {
   message.set_epochs_since(run.scores.epochs_since);
   if (run.time_to_accuracy_seconds) message.set_time_to_accuracy_seconds(*run.time_to_accuracy_seconds);
   if (run.present_score) message.set_present(*run.present_score);
-  if (run.best_model_score) message.set_best_model(*run.best_model_score);
+  if (run.best_model) {
+    message.set_best_model(run.best_model->score);
+    message.set_best_model_batches(run.best_model->batches);
+  }
   return message;
 }
 
@@ -62,7 +65,9 @@ void read_scores(const v1::RunState::Scores& message, RunState& run) {
   run.scores.epochs_since = message.epochs_since();
   if (message.has_time_to_accuracy_seconds()) run.time_to_accuracy_seconds = message.time_to_accuracy_seconds();
   if (message.has_present()) run.present_score = message.present();
-  if (message.has_best_model()) run.best_model_score = message.best_model();
+  if (message.has_best_model() && message.has_best_model_batches()) {
+    run.best_model = {message.best_model(), message.best_model_batches()};
+  }
 }
 
 v1::RunState::Plateau to_proto(const PlateauState& plateau) {

@@ -52,8 +52,13 @@ void check_hash(const std::string& found, const std::string& expected) {
 
 using Read = std::function<void(std::span<std::byte>)>;
 
+struct Header {
+  std::string text;
+  std::vector<SafetensorsEntry> entries;
+};
+
 // Reads the header of a file of `file_bytes` bytes.
-std::vector<SafetensorsEntry> read_header(std::uint64_t file_bytes, const Read& read, SafetensorsTypes types) {
+Header read_header(std::uint64_t file_bytes, const Read& read, SafetensorsTypes types) {
   if (file_bytes < kSizeBytes) {
     engine::fail(ErrorKind::kCheckpoint, "it has {} bytes, too few for a safetensors file", file_bytes);
   }
@@ -67,9 +72,10 @@ std::vector<SafetensorsEntry> read_header(std::uint64_t file_bytes, const Read& 
   if (header_bytes > rest) {
     engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes, but only {} follow", header_bytes, rest);
   }
-  std::string header(header_bytes, '\0');
-  read(std::as_writable_bytes(std::span(header)));
-  return parse_safetensors_header(header, rest - header_bytes, types);
+  Header header{std::string(header_bytes, '\0'), {}};
+  read(std::as_writable_bytes(std::span(header.text)));
+  header.entries = parse_safetensors_header(header.text, rest - header_bytes, types);
+  return header;
 }
 
 std::vector<NamedTensor> read_checked(const std::filesystem::path& path, const std::string& expected_sha256) {
@@ -95,7 +101,7 @@ std::vector<StoredTensor> read_all(const std::filesystem::path& path) {
   RegularFile file(path);
   std::vector<StoredTensor> tensors;
   const auto read = [&](std::span<std::byte> bytes) { file.read(bytes); };
-  for (SafetensorsEntry& entry : read_header(file.size(), read, SafetensorsTypes::kAll)) {
+  for (SafetensorsEntry& entry : read_header(file.size(), read, SafetensorsTypes::kAll).entries) {
     const std::uint64_t bytes = entry.end - entry.begin;
     StoredTensor& stored = tensors.emplace_back(StoredTensor{{std::move(entry.name), entry.shape, {}}, entry.dtype});
     if (entry.dtype == "F32") {
@@ -113,11 +119,18 @@ std::vector<StoredTensor> read_all(const std::filesystem::path& path) {
   return tensors;
 }
 
+std::map<std::string, std::string> read_metadata(const std::filesystem::path& path) {
+  RegularFile file(path);
+  const auto read = [&](std::span<std::byte> bytes) { file.read(bytes); };
+  const Header header = read_header(file.size(), read, SafetensorsTypes::kAll);
+  return nlohmann::json::parse(header.text).value("__metadata__", std::map<std::string, std::string>{});
+}
+
 }  // namespace
 
 std::vector<NamedTensor> parse_safetensors(std::uint64_t file_bytes, const Read& read) {
   std::vector<NamedTensor> tensors;
-  for (SafetensorsEntry& entry : read_header(file_bytes, read, SafetensorsTypes::kFloat32)) {
+  for (SafetensorsEntry& entry : read_header(file_bytes, read, SafetensorsTypes::kFloat32).entries) {
     std::vector<float> values((entry.end - entry.begin) / sizeof(float));
     read(std::as_writable_bytes(std::span(values)));
     tensors.push_back({std::move(entry.name), entry.shape, std::move(values)});
@@ -161,6 +174,10 @@ auto naming_file(const std::filesystem::path& path, const Read& read) {
 
 std::vector<NamedTensor> read_safetensors(const std::filesystem::path& path, const std::string& expected_sha256) {
   return naming_file(path, [&] { return read_checked(path, expected_sha256); });
+}
+
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path) {
+  return naming_file(path, [&] { return read_metadata(path); });
 }
 
 std::vector<StoredTensor> read_stored_tensors(const std::filesystem::path& path) {

@@ -28,8 +28,11 @@ std::string write_safetensors(const std::filesystem::path& path, std::span<const
 std::vector<dataflow::NamedTensor> read_safetensors(const std::filesystem::path& path,
                                                     const std::string& expected_sha256 = "");
 
-// Does the same with a file that the caller has opened. `read` must fill the next bytes of the file, which has
-// `file_bytes` bytes, or throw. Errors do not name the file.
+// Returns the header's __metadata__. Throws as read_safetensors does, but reads no tensor.
+std::map<std::string, std::string> read_safetensors_metadata(const std::filesystem::path& path);
+
+// Does the same as read_safetensors() with a file that the caller has opened. `read` must fill the next bytes of the
+// file, which has `file_bytes` bytes, or throw. Errors do not name the file.
 std::vector<dataflow::NamedTensor> parse_safetensors(std::uint64_t file_bytes,
                                                      const std::function<void(std::span<std::byte>)>& read);
 // Passes the bytes of the file to `write`, piece by piece.

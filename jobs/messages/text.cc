@@ -50,8 +50,11 @@ std::string loss_text(double loss) {
 }
 
 std::string epochs_text(double epochs) {
-  if (epochs == std::floor(epochs)) return counted(static_cast<std::int64_t>(epochs), "epoch");
-  return epochs < 0.1 ? fmt::format("{:.1g} epochs", epochs) : fmt::format("{:.1f} epochs", epochs);
+  if (epochs > 0.0 && epochs < 0.1) return fmt::format("{:.1g} epochs", epochs);
+  std::string text = fmt::format("{:.1f}", epochs);
+  if (text.ends_with(".0")) text = fmt::format("{:.2f}", epochs);
+  if (text.ends_with(".00")) return counted(std::llround(epochs), "epoch");
+  return text + " epochs";
 }
 
 std::string fraction_hint(double value, double most) {

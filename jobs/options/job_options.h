@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dataflow/graph.h"
@@ -81,7 +82,7 @@ struct TrainingOptions {
   std::optional<double> target_accuracy = {};  // in (0, 1]
   std::optional<int> patience_epochs = {};     // epochs without an improvement after which the run ends
   double min_improvement = 0.0;                // difference of the score that counts as one
-  std::optional<double> max_minutes = {};      // of the run's clock
+  std::optional<double> max_minutes = {};      // of training
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
   bool reestimates_statistics = true;  // whether batch normalization's statistics are re-estimated for the central
@@ -114,6 +115,12 @@ struct LearnerStep {
   std::vector<int> per_device;
   std::optional<double> at_epoch = {};
 };
+
+// Adds a step to those that a run has had: it replaces one at the same mini-batch, and is none if nothing changes.
+inline void add_step(std::vector<LearnerStep>& steps, LearnerStep step) {
+  if (!steps.empty() && steps.back().at_batch == step.at_batch) steps.pop_back();
+  if (steps.empty() || steps.back().per_device != step.per_device) steps.push_back(std::move(step));
+}
 
 // From `at_epoch` on, another scheme keeps the learners together.
 struct SynchronizationSwitch {

@@ -12,6 +12,7 @@
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
 #include "jobs/options/data/validation_reader.h"
+#include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/readers/job_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/value_checks.h"
@@ -128,6 +129,7 @@ JobOptions parse_job(const SourceText& source, std::span<const std::string> over
   };
   throw_if_any(issues, source, outline, applied, IssueOrigin(overrides, applied, find_wrong));
   if (options.data.validation) options.data.validation->error = error_at(kFractionPath, source, outline, applied);
+  if (options.initialize) options.initialize->error = error_at(kFromPath, source, outline, applied);
   options.resolved_text = kHeader + print_text(job);
   return options;
 }
@@ -158,7 +160,8 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   }
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), settings);
   changed.learners_are_given = job.learners_are_given;
-  changed.data.validation = job.data.validation;  // its errors point into the user's text
+  changed.data.validation = job.data.validation;  // its errors point into the user's text, like those of `initialize`
+  changed.initialize = job.initialize;
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;
 }

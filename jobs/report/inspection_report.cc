@@ -57,9 +57,10 @@ std::string to_text(const Inspection& inspection) {
   std::string kernels;
   for (const std::string& line : inspection.kernels)
     kernels += (kernels.empty() ? "\nConvolutions:\n" : "") + line + "\n";
-  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each learner:\n{}{}", table(layers, 3),
-                     inspection.batch_size, to_string(inspection.precision), table(totals, 1), inspection.schedule,
-                     table(plan, 0), kernels);
+  const std::string note = inspection.schedule_note.empty() ? "" : fmt::format(" ({})", inspection.schedule_note);
+  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each learner{}:\n{}{}",
+                     table(layers, 3), inspection.batch_size, to_string(inspection.precision), table(totals, 1),
+                     inspection.schedule, note, table(plan, 0), kernels);
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
@@ -105,6 +106,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"most_learners_per_device", inspection.most_learners_per_device},
           {"memory", memory},
           {"schedule", inspection.schedule},
+          {"schedule_note", inspection.schedule_note},
           {"plan", plan},
           {"kernels", inspection.kernels},
           {"warnings", inspection.warnings}};

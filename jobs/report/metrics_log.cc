@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "jobs/export/atomic_file.h"
+#include "jobs/report/run_lock.h"
 
 namespace arbalest::jobs {
 
@@ -18,25 +19,10 @@ namespace {
 
 fs::path directory_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// Device and inode of a file; zeros if it is not there.
-std::pair<dev_t, ino_t> identity(const fs::path& path) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return {};
-  return {status.st_dev, status.st_ino};
-}
-
-bool is_locked(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(file);
-  return locked;
-}
-
 }  // namespace
 
 MetricsLog::MetricsLog(std::filesystem::path path, int file)
-    : path_(std::move(path)), file_(file), directory_(identity(directory_of(path_))) {}
+    : path_(std::move(path)), file_(file), directory_(identity_of(directory_of(path_))) {}
 
 MetricsLog::~MetricsLog() { close(file_); }
 
@@ -48,23 +34,51 @@ void MetricsLog::append(const char* event, const nlohmann::ordered_json& row) {
   write_waiting();
 }
 
-// Writes to a deleted file succeed, so nothing else would tell that they are lost.
-void MetricsLog::check_place() const {
+bool MetricsLog::is_in_place() const {
   struct stat opened {};
-  struct stat found {};
   if (fstat(file_, &opened) != 0) fail_write(path_, errno);
-  if (stat(path_.c_str(), &found) == 0) {
-    if (found.st_ino == opened.st_ino && found.st_dev == opened.st_dev) return;
-  } else if (errno != ENOENT && errno != ENOTDIR) {
-    return;  // whether it is there cannot be told
-  }
+  return identity_of(path_) == FileIdentity{opened.st_dev, opened.st_ino};
+}
+
+// Writes to a deleted file succeed, so nothing else would tell that they are lost.
+void MetricsLog::check_place() {
+  if (is_in_place()) return;
+  struct stat found {};
+  const bool is_missing = stat(path_.c_str(), &found) != 0;
+  if (is_missing && errno != ENOENT && errno != ENOTDIR) return;  // whether it is there cannot be told
   // Another run may be in a directory of the same name by now.
-  if (identity(directory_of(path_)) != directory_ || is_locked(path_)) {
+  if (identity_of(directory_of(path_)) != directory_ || is_locked(path_)) {
     throw RunGone(fmt::format(
         "the directory '{}' was deleted or renamed while its run was training, so nothing can be saved there",
         directory_of(path_).string()));
   }
-  engine::fail(engine::ErrorKind::kInternal, "'{}' was deleted or replaced while its run was training", path_.string());
+  if (is_missing) return restore();
+  engine::fail(engine::ErrorKind::kOutOfMemory,
+               "'{}' was replaced by another file while its run was training; move that file away", path_.string());
+}
+
+// The open descriptor keeps the bytes of the deleted file.
+void MetricsLog::restore() {
+  const int file = open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) fail_write(path_, errno);
+  static_cast<void>(flock(file, LOCK_EX | LOCK_NB));  // as claim_run() does
+  try {
+    std::string piece(1U << 20U, '\0');
+    for (off_t at = 0;;) {
+      const ssize_t read = pread(file_, piece.data(), piece.size(), at);
+      if (read < 0) fail_write(path_, errno);
+      if (read == 0) break;
+      write_fully(file, std::as_bytes(std::span(piece).first(static_cast<std::size_t>(read))), path_);
+      at += read;
+    }
+  } catch (...) {
+    unlink(path_.c_str());
+    close(file);
+    throw;
+  }
+  close(file_);
+  file_ = file;
+  restored_ = true;
 }
 
 void MetricsLog::write_waiting() {

@@ -1,8 +1,6 @@
 // metrics.jsonl: the events of a run, one JSON object per line, each with its `event`.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -11,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/error.h"
+#include "jobs/export/file_identity.h"
 
 namespace arbalest::jobs {
 
@@ -22,7 +21,9 @@ class RunGone final : public engine::Error {
 
 // A line has reached the operating system when append() returns, so a reader can follow the file during the run. The
 // file has whole lines only: what cannot be written waits in memory. All functions but bytes() and waiting_lines()
-// throw as fail_write does (jobs/export/atomic_file.h).
+// throw as fail_write does (jobs/export/atomic_file.h). If the file is deleted, but not its directory, the log writes
+// it again, with all its lines. If another file has its name, lines wait until that file is gone: an error of kind
+// kOutOfMemory.
 class MetricsLog {
  public:
   // `file`: descriptor open for reading and appending; the log closes it. `path`: of the file.
@@ -40,6 +41,10 @@ class MetricsLog {
   bool is_whole() const noexcept { return waiting_lines_ == 0 && !sync_failed_; }
   // The number of lines that could not be written yet.
   std::size_t waiting_lines() const noexcept { return waiting_lines_; }
+  // Whether the file still has its name.
+  bool is_in_place() const;
+  // Whether the file was deleted and written again since the last call.
+  bool take_restored() { return std::exchange(restored_, false); }
   // Length of the file, with the waiting lines.
   std::uint64_t bytes() const;
   // Cuts the file to the whole lines in its first `bytes`; a power loss can leave fewer. No line may wait.
@@ -47,14 +52,17 @@ class MetricsLog {
 
  private:
   std::uint64_t file_bytes() const;
-  void check_place() const;
+  // Looks whether the file and its directory still have their names, and writes a deleted file again.
+  void check_place();
+  void restore();
   void write_waiting();
   // Where the last whole line in the first `end` bytes ends.
   std::uint64_t end_of_line_before(std::uint64_t end) const;
 
   std::filesystem::path path_;
   int file_;
-  std::pair<dev_t, ino_t> directory_;  // device and inode of the file's directory
+  FileIdentity directory_;  // of the file
+  bool restored_ = false;
   std::string waiting_;
   std::size_t waiting_lines_ = 0;
   bool sync_failed_ = false;

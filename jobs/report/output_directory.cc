@@ -27,19 +27,21 @@ fs::path fresh_path(const std::string& name) {
 }
 
 // Removes the directories that are empty; the others stay.
-void remove_empty(const std::vector<fs::path>& directories) {
-  for (auto directory = directories.rbegin(); directory != directories.rend(); ++directory) rmdir(directory->c_str());
+void remove_empty(const std::vector<MadeDirectory>& directories) {
+  for (auto made = directories.rbegin(); made != directories.rend(); ++made) {
+    if (identity_of(made->path) == made->identity) rmdir(made->path.c_str());
+  }
 }
 
 // Creates `path` and its parents. Returns those that did not exist, innermost last.
-std::vector<fs::path> make_directories(const fs::path& path) {
-  std::vector<fs::path> made;
+std::vector<MadeDirectory> make_directories(const fs::path& path) {
+  std::vector<MadeDirectory> made;
   fs::path part;
   for (const fs::path& name : path) {
     part /= name;
     std::error_code error;
     if (fs::is_directory(part, error)) continue;
-    if (fs::create_directory(part, error)) made.push_back(part);
+    if (fs::create_directory(part, error)) made.push_back({part, identity_of(part)});
     if (!error) continue;
     remove_empty(made);
     // A file in the place of a directory counts as existing.

@@ -6,9 +6,13 @@
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
+#include "engine/nearest_name.h"
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/run_end.h"
+#include "jobs/messages/nearest_path.h"
 #include "jobs/messages/text.h"
 #include "jobs/report/run_directory.h"
 
@@ -18,10 +22,38 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr int kMoreEpochs = 10;  // in the example of a remedy
+
 ResumePoint read_point(const Checkpoint& checkpoint, const JobOptions& job) {
   ResumePoint point{read_saved_run(checkpoint), checkpoint.path};
   check_same_job(point.saved.job_text, job);
   return point;
+}
+
+// What `path`, which is neither a checkpoint nor a run, may have meant.
+std::string hint_for(const fs::path& path) {
+  const std::vector<std::string> words = {"auto", "none"};
+  const std::string word = engine::did_you_mean(path.string(), words);
+  std::error_code error;
+  if (!word.empty() || fs::exists(path, error)) return word;
+  return nearest_path_hint(path);
+}
+
+[[noreturn]] void fail_no_point(const fs::path& path) {
+  engine::fail(engine::ErrorKind::kUsage,
+               "--resume: '{}' is neither a checkpoint nor the directory of a run with one; name a directory such as "
+               "RUN/checkpoints/000000001234, or 'auto' or 'none'{}",
+               path.string(), hint_for(path));
+}
+
+// A damaged summary counts as none: it is written again when the run ends.
+std::optional<SavedSummary> summary_or_none(const fs::path& directory) {
+  try {
+    return read_summary(directory);
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kData) throw;
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -32,19 +64,31 @@ std::optional<ResumePoint> newest_resume_point(const fs::path& directory, const 
   return read_point(*newest, job);
 }
 
-ResumePoint resume_point_at(const fs::path& path, const JobOptions& job, const Tell& warn) {
+fs::path full_checkpoint_path(const fs::path& path) {
+  std::error_code error;
+  const std::string name = path.filename().string();
+  constexpr std::size_t kMostDigits = 12;  // longer names are whole
+  const bool is_number =
+      !name.empty() && name.size() < kMostDigits && name.find_first_not_of("0123456789") == std::string::npos;
+  if (!is_number || fs::exists(path, error)) return path;
+  const fs::path full = path.parent_path() / checkpoint_name(std::stoull(name));
+  return fs::exists(full, error) ? full : path;
+}
+
+void require_point(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(full_checkpoint_path(path), error) && !error) fail_no_point(path);
+}
+
+ResumePoint resume_point_at(const fs::path& given, const JobOptions& job, const Tell& warn) {
+  const fs::path path = full_checkpoint_path(given);
   std::error_code error;
   if (fs::is_directory(checkpoints_of(path), error)) {
     std::optional<ResumePoint> newest = newest_resume_point(path, job, warn);
     if (newest) return std::move(*newest);
     engine::fail(engine::ErrorKind::kCheckpoint, "the run '{}' has no checkpoint that can be used", path.string());
   }
-  if (!fs::exists(path / kManifestFile, error)) {
-    engine::fail(engine::ErrorKind::kUsage,
-                 "--resume: '{}' is neither a checkpoint nor the directory of a run with one; name a directory such as "
-                 "RUN/checkpoints/000000001234, or 'auto' or 'none'",
-                 path.string());
-  }
+  if (!fs::exists(path / kManifestFile, error)) fail_no_point(path);
   return read_point(open_checkpoint(path), job);
 }
 
@@ -52,18 +96,24 @@ Checkpoint checkpoint_named(const fs::path& directory, const std::string& name) 
   const std::vector<Checkpoint> all = list_checkpoints(checkpoints_of(directory));
   std::vector<std::string> numbers;
   for (const Checkpoint& checkpoint : all) numbers.push_back(std::to_string(checkpoint.batches));
+  std::vector<std::string> names = numbers;
+  names.insert(names.end(), {"last", "best"});
   for (const Checkpoint& checkpoint : all) {
     const std::string number = checkpoint.path.filename().string();
     const bool is_meant = name == number || name == std::to_string(checkpoint.batches);
     if (is_meant || (name == "last" && &checkpoint == &all.back())) return open_checkpoint(checkpoint.path);
   }
-  engine::fail(engine::ErrorKind::kUsage, "the run '{}' has no checkpoint '{}'; it has {}", directory.string(), name,
-               all.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", ")));
+  engine::fail(engine::ErrorKind::kUsage,
+               "the run '{}' has no checkpoint '{}'; it has {}; 'last' is the newest of them, 'best' the best model at "
+               "the end of an epoch{}",
+               directory.string(), name, all.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", ")),
+               engine::did_you_mean(name, names));
 }
 
 fs::path run_of(const fs::path& path) {
   fs::path clean = path.lexically_normal();
   if (!clean.has_filename()) clean = clean.parent_path();  // "run/" with a slash at the end
+  clean = full_checkpoint_path(clean);
   std::error_code error;
   if (fs::is_directory(checkpoints_of(clean), error)) return clean;
   const fs::path checkpoints = clean.parent_path();
@@ -73,8 +123,8 @@ fs::path run_of(const fs::path& path) {
   engine::fail(
       engine::ErrorKind::kUsage,
       "--resume: '{}' is neither a checkpoint in a run's directory nor a run with checkpoints; name one such as "
-      "RUN/checkpoints/000000001234, or add --output for the directory of the run that goes on from it",
-      path.string());
+      "RUN/checkpoints/000000001234, or add --output for the directory of the run that goes on from it{}",
+      path.string(), hint_for(path));
 }
 
 void set_later_aside(const fs::path& directory, const fs::path& point, std::uint64_t batches, const Tell& warn) {
@@ -86,13 +136,24 @@ void set_later_aside(const fs::path& directory, const fs::path& point, std::uint
   }
 }
 
-std::string completed_text(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
-  std::optional<SavedSummary> summary;
-  try {
-    summary = read_summary(directory);
-  } catch (const engine::Error& error) {
-    if (error.kind() != engine::ErrorKind::kData) throw;  // a damaged summary is written again when the run ends
+std::string nothing_left_text(const ResumePoint& point, const JobOptions& job) {
+  const RunState& state = point.saved.run;
+  if (state.epochs >= job.training.max_epochs) {
+    return fmt::format(
+        "the checkpoint '{}' is at epoch {}, and training.max_epochs is {}: nothing is left to train; train more "
+        "epochs "
+        "by --set training.max_epochs={}",
+        point.path.string(), state.epochs, job.training.max_epochs, state.epochs + kMoreEpochs);
   }
+  const std::string ended = early_end_text(job.training, state);
+  if (ended.empty()) return "";
+  return fmt::format(
+      "the run of the checkpoint '{}' has ended: {}: nothing is left to train; raise that limit by --set",
+      point.path.string(), ended);
+}
+
+std::string completed_text(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
+  const std::optional<SavedSummary> summary = summary_or_none(directory);
   if (!summary) return "";
   // A later process of the run saved this checkpoint and was killed before its end, so the summary is an earlier one's.
   const bool has_gone_on = point && summary->mini_batches && *summary->mini_batches < point->saved.training.batches;
@@ -101,13 +162,27 @@ std::string completed_text(const fs::path& directory, const std::optional<Resume
   if (!is_target && summary->status != "completed") return "";
   const bool same_target = !point || job.training.target_accuracy == target_of(point->saved.job_text);
   const int epochs = point ? point->saved.run.epochs : summary->epochs;
-  if (!(is_target && same_target) && epochs < job.training.max_epochs) return "";
-  return fmt::format("the run in '{}' is complete ({})", directory.string(), summary->status);
+  const std::string ended = point ? early_end_text(job.training, point->saved.run) : "";
+  const bool has_reached = is_target && same_target;
+  if (!has_reached && ended.empty() && epochs < job.training.max_epochs) return "";
+  return fmt::format("the run in '{}' is complete ({}): {}nothing is left to train{}", directory.string(),
+                     summary->status, ended.empty() || has_reached ? "" : ended + ": ",
+                     has_reached || !ended.empty() || !point
+                         ? ""
+                         : fmt::format("; train more epochs by --set training.max_epochs={}", epochs + kMoreEpochs));
 }
 
 void check_may_begin(const fs::path& directory) {
   std::error_code error;
   if (!fs::exists(directory / kModelFile, error) && !fs::exists(directory / kSummaryFile, error)) return;
+  const std::optional<SavedSummary> summary = summary_or_none(directory);
+  if (summary && summary->status == "diverged") {
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the run in '{}' diverged before its first checkpoint, so there is none to go back to; lower "
+                 "learning_rate.base and begin anew in another directory with --output, where a job with "
+                 "training.on_divergence: ROLL_BACK saves a checkpoint at its start",
+                 directory.string());
+  }
   engine::fail(engine::ErrorKind::kCheckpoint,
                "the run in '{}' has no checkpoint to go on from, and beginning anew would overwrite its model; choose "
                "another directory with --output",

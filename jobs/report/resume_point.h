@@ -31,6 +31,12 @@ ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions&
 // there is none, kCheckpoint if it cannot be used.
 Checkpoint checkpoint_named(const std::filesystem::path& directory, const std::string& name);
 
+// Throws kUsage, with what may be meant, if there is nothing at `path`.
+void require_point(const std::filesystem::path& path);
+
+// `path`, or the checkpoint that it abbreviates: RUN/checkpoints/1234 for RUN/checkpoints/000000001234.
+std::filesystem::path full_checkpoint_path(const std::filesystem::path& path);
+
 // The directory of the run that `path`, a checkpoint or the directory of a run, belongs to. Throws kUsage if it is
 // neither, or a checkpoint that lies outside a run.
 std::filesystem::path run_of(const std::filesystem::path& path);
@@ -43,8 +49,10 @@ void set_later_aside(const std::filesystem::path& directory, const std::filesyst
 // Throws kCheckpoint if a run that begins anew in `directory` would overwrite a model.
 void check_may_begin(const std::filesystem::path& directory);
 
-// Says why nothing is left to train for the run in `directory`; "" if something is. `point`: as newest_resume_point()
-// has returned it.
+// These say why nothing is left to train, and what to set for more; "" if something is left.
+// For a run that would go on from `point`.
+std::string nothing_left_text(const ResumePoint& point, const JobOptions& job);
+// For the run in `directory`. `point`: as newest_resume_point() has returned it.
 std::string completed_text(const std::filesystem::path& directory, const std::optional<ResumePoint>& point,
                            const JobOptions& job);
 

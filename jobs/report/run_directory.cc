@@ -1,18 +1,12 @@
 #include "jobs/report/run_directory.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "engine/error.h"
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/messages/failure.h"
@@ -28,76 +22,23 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void fail_running(const fs::path& directory) {
-  const std::optional<int> process = running_process(directory);
-  engine::fail(ErrorKind::kUsage,
-               "{} is training in '{}' at present; wait for it, or choose another directory with --output",
-               process ? fmt::format("process {}", *process) : "another process", directory.string());
-}
-
-[[noreturn]] void fail_used(const fs::path& directory, const char* file) {
-  if (is_running(directory)) fail_running(directory);
-  engine::fail(
-      ErrorKind::kUsage,
-      "'{}' holds a run already ({}); go on with it by --resume=auto, or choose another directory with --output",
-      directory.string(), file);
-}
-
-void check_holds_no_run(const fs::path& directory) {
-  for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile}) {
-    std::error_code error;
-    if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
-  }
-  // Without this, the run would delete its own checkpoints in favor of later ones of another run.
-  std::error_code error;
-  if (fs::exists(checkpoints_of(directory), error) && !list_checkpoints(checkpoints_of(directory)).empty()) {
-    fail_used(directory, "checkpoints");
-  }
-}
-
 [[noreturn]] void fail_summary(const fs::path& path, const char* problem) {
   engine::fail(ErrorKind::kData, "'{}' is damaged: {}; restore it, or train again", path.string(), problem);
-}
-
-// Creates metrics.jsonl and opens it for appending. The process that creates it owns the directory.
-int claim(const fs::path& directory) {
-  const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
-  if (file < 0) fail_directory("write to", directory, errno);
-  // Shows other processes that the run is alive (is_running). A file system without locks only lacks that answer.
-  static_cast<void>(flock(file, LOCK_EX | LOCK_NB));
-  return file;
-}
-
-// Opens the metrics.jsonl of a directory that may hold a run. The process of that run must have ended.
-int claim_existing(const fs::path& directory) {
-  const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0) fail_directory("write to", directory, errno);
-  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(file);
-    fail_running(directory);
-  }
-  return file;
 }
 
 }  // namespace
 
 RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, ExistingRun existing)
     : directory_(path, job_name) {
-  const bool continues = existing == ExistingRun::kContinue;
-  if (!continues) check_holds_no_run(directory_.path());
+  const fs::path log = directory_.path() / kMetricsFile;
   std::error_code error;
-  existed_ = continues && fs::exists(directory_.path() / kMetricsFile, error);
-  metrics_ = std::make_unique<MetricsLog>(directory_.path() / kMetricsFile,
-                                          continues ? claim_existing(directory_.path()) : claim(directory_.path()));
+  existed_ = existing == ExistingRun::kContinue && fs::exists(log, error);
+  metrics_ = std::make_unique<MetricsLog>(log, claim_run(directory_.path(), existing));
 }
 
 void RunDirectory::continue_from(const SavedRun* saved, std::function<void()> at_start) {
   at_start_ = std::move(at_start);
   kept_bytes_ = saved == nullptr ? 0 : saved->run.metrics_bytes;
-  if (saved != nullptr) learners_ = saved->run.learners;
 }
 
 std::uint64_t RunDirectory::log_bytes() {
@@ -118,6 +59,10 @@ void RunDirectory::attempt(const std::function<void()>& write) {
     failure_ = error;
     return;
   }
+  if (metrics_->take_restored() && tell_) {
+    tell_(fmt::format("'{}' was deleted while its run was training; it was written again, and nothing is missing",
+                      (path() / kMetricsFile).string()));
+  }
   if (!failure_ || !metrics_->is_whole() || replay_waits_) return;
   failure_.reset();
   if (tell_) tell_(fmt::format("'{}' can be written again, and nothing is missing", path().string()));
@@ -128,7 +73,7 @@ void RunDirectory::log(const char* event, const nlohmann::ordered_json& row) {
 }
 
 RunDirectory::~RunDirectory() {
-  if (!begun_ && !existed_) unlink((path() / kMetricsFile).c_str());
+  if (!begun_ && !existed_ && metrics_->is_in_place()) unlink((path() / kMetricsFile).c_str());
 }
 
 void RunDirectory::on_start(const RunStart& start) {
@@ -139,18 +84,16 @@ void RunDirectory::on_start(const RunStart& start) {
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
   write_file(path() / kJobFile, start.job_text);
-  if (!start.resumed) {
-    learners_ = {{0, start.learners_per_device}};
-    metrics_->append("start", to_json(start));
-  } else {
-    if (metrics_->bytes() == 0) metrics_->append("start", to_json(start));  // in a directory of its own
-    metrics_->append("resume", to_json(*start.resumed));
-    if (learners_.empty() || learners_.back().per_device != start.learners_per_device) {
-      learners_.push_back({start.resumed->batch, start.learners_per_device});
-    }
-  }
+  // A resumed run may be in a directory of its own.
+  if (!start.resumed || metrics_->bytes() == 0) metrics_->append("start", to_json(start));
+  if (start.resumed) metrics_->append("resume", to_json(*start.resumed));
+  learners_ = start.learner_steps;
   writes_replay_ = is_tuned_ || (start.resumed && learners_.size() > 1);
-  if (writes_replay_) write_replay();
+  if (writes_replay_) {
+    write_replay();
+  } else {
+    remove_replay();
+  }
 }
 
 void RunDirectory::on_progress(const RunProgress&) {}
@@ -166,8 +109,7 @@ void RunDirectory::on_epoch(const EpochRow& row) {
 void RunDirectory::on_resize(const ResizeRow& row) {
   log("resize", to_json(row));
   if (row.to == row.from) return;
-  if (learners_.back().at_batch == row.batch) learners_.pop_back();
-  learners_.push_back({row.batch, row.to});
+  add_step(learners_, {row.batch, row.to});
   if (!writes_replay_) return;
   replay_waits_ = true;
   attempt([this] { write_replay(); });
@@ -180,9 +122,7 @@ void RunDirectory::on_rate_drop(const RateDropRow& row) { log("learning_rate_dro
 void RunDirectory::on_rollback(const RollbackRow& row) {
   log("rollback", to_json(row));
   std::erase_if(learners_, [&](const LearnerStep& step) { return step.at_batch > row.to_batch; });
-  if (learners_.empty() || learners_.back().per_device != row.learners_per_device) {
-    learners_.push_back({row.to_batch, row.learners_per_device});
-  }
+  add_step(learners_, {row.to_batch, row.learners_per_device});
   if (!writes_replay_) return;
   replay_waits_ = true;
   attempt([this] { write_replay(); });
@@ -200,9 +140,15 @@ void RunDirectory::write_replay() {
     write_file(path() / kReplayFile, text);
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kInvalidJob) throw;
-    unlink((path() / kReplayFile).c_str());
+    remove_replay();
   }
   replay_waits_ = false;
+}
+
+// The replay of an earlier process of the run tells another course.
+void RunDirectory::remove_replay() const {
+  const fs::path replay = path() / kReplayFile;
+  if (unlink(replay.c_str()) != 0 && errno != ENOENT) fail_write(replay, errno);
 }
 
 // An earlier process of the run left a summary with the hash of its model.
@@ -232,30 +178,6 @@ std::string saved_data_root(const fs::path& directory) {
   const auto start = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   const bool is_told = start.is_object() && start.contains("data_root") && start["data_root"].is_string();
   return is_told ? start["data_root"].get<std::string>() : "";
-}
-
-bool is_running(const fs::path& directory) {
-  const int file = open((directory / kMetricsFile).c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  const bool is_locked = flock(file, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  close(file);
-  return is_locked;
-}
-
-std::optional<int> running_process(const fs::path& directory) {
-  struct stat status {};
-  if (stat((directory / kMetricsFile).c_str(), &status) != 0) return std::nullopt;
-  // Each line: "1: FLOCK  ADVISORY  WRITE <process> <major>:<minor>:<inode> 0 EOF"
-  const std::string inode = fmt::format(":{}", status.st_ino);
-  std::ifstream locks("/proc/locks");
-  for (std::string line; std::getline(locks, line);) {
-    std::istringstream words(line);
-    std::string number, kind, mode, access, file;
-    int process = 0;
-    if (!(words >> number >> kind >> mode >> access >> process >> file)) continue;
-    if (kind == "FLOCK" && access == "WRITE" && file.ends_with(inode) && process > 0) return process;
-  }
-  return std::nullopt;
 }
 
 std::optional<SavedSummary> read_summary(const fs::path& directory) {

@@ -14,21 +14,15 @@
 #include "jobs/options/job_options.h"
 #include "jobs/report/metrics_log.h"
 #include "jobs/report/output_directory.h"
+#include "jobs/report/run_claim.h"
+#include "jobs/report/run_files.h"
+#include "jobs/report/run_lock.h"
 #include "jobs/run/run_observer.h"
 
 namespace arbalest::jobs {
 
 class Trace;
 struct SavedRun;
-
-// The treatment of a directory that holds a run.
-enum class ExistingRun { kRefuse, kContinue };
-
-inline constexpr const char* kJobFile = "job.txtpb";
-inline constexpr const char* kReplayFile = "replay.txtpb";
-inline constexpr const char* kModelFile = "model.safetensors";
-inline constexpr const char* kMetricsFile = "metrics.jsonl";
-inline constexpr const char* kSummaryFile = "summary.json";
 
 // A run that fails before it begins (for example, its dataset is missing) leaves nothing behind, so the same command
 // can be repeated. on_start() throws as fail_write does (jobs/export/atomic_file.h). Later the model matters more than
@@ -39,7 +33,8 @@ class RunDirectory final : public RunObserver {
  public:
   // Creates `path` with its parents, or "runs/<job>-<time>" if it is "", and claims it with an empty metrics.jsonl.
   // Throws ErrorKind::kUsage if no file can be written there, or if the directory already holds a run, even one that
-  // has just begun; such a run is never touched. Throws ErrorKind::kOutOfMemory if the disk is full.
+  // has just begun; such a run is never touched. Throws it also for a folder of runs. Throws ErrorKind::kOutOfMemory if
+  // the disk is full.
   // kContinue: a directory with a run is no error, unless a process is training there; call continue_from() then.
   RunDirectory(const std::filesystem::path& path, const std::string& job_name,
                ExistingRun existing = ExistingRun::kRefuse);
@@ -78,6 +73,7 @@ class RunDirectory final : public RunObserver {
   // Runs `write`. An error is told and kept in failure_.
   void attempt(const std::function<void()>& write);
   void write_replay();
+  void remove_replay() const;
 
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
@@ -97,13 +93,6 @@ class RunDirectory final : public RunObserver {
 
 // The data root of the run in `directory`, an absolute path; "" if its metrics.jsonl does not tell.
 std::string saved_data_root(const std::filesystem::path& directory);
-
-// Whether a process is training in `directory` at present: it holds a lock on metrics.jsonl while it lives. False on
-// file systems without locks.
-bool is_running(const std::filesystem::path& directory);
-
-// The process that is training in `directory`; none if there is none, or if the system does not tell.
-std::optional<int> running_process(const std::filesystem::path& directory);
 
 // The part of a summary.json about the saved model.
 struct SavedSummary {

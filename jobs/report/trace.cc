@@ -97,7 +97,11 @@ Trace::Trace(std::filesystem::path path, std::size_t spans_per_track)
     : path_(std::move(path)), tracks_(spans_per_track) {
   std::error_code error;
   if (std::filesystem::exists(std::filesystem::symlink_status(path_, error))) {
-    engine::fail(engine::ErrorKind::kUsage, "--trace {}: it is there already; choose another name", path_.string());
+    engine::fail(
+        engine::ErrorKind::kUsage,
+        "--trace {}: it is there already; choose another name (a trace covers one process, so a resumed run needs a "
+        "file of its own)",
+        path_.string());
   }
   const std::filesystem::path directory = path_.has_parent_path() ? path_.parent_path() : ".";
   if (!std::filesystem::is_directory(directory, error)) {

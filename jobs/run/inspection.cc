@@ -1,11 +1,13 @@
 #include "jobs/run/inspection.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "dataflow/input/images/stored_images.h"
 #include "dataflow/plan.h"
 #include "engine/cuda_devices.h"
 #include "jobs/messages/signed_bytes.h"
+#include "jobs/messages/text.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"
 
@@ -101,6 +103,12 @@ Inspection inspect(const JobOptions& job) {
   }
   describe_memory(job, forecast(job, pools, devices), result);
   result.schedule = scheduler::name_of(job.learning_rate.curve);
+  if (const auto* plateau = std::get_if<scheduler::Plateau>(&job.learning_rate.curve)) {
+    result.schedule_note = fmt::format(
+        "this is the rate until the first drop; whenever {} in a row do not improve the score, it is "
+        "multiplied by {:g}",
+        counted(std::int64_t{plateau->patience} + 1, "epoch"), plateau->factor);
+  }
   result.plan = plan_of(job);
   for (const auto& device : devices) {
     if (!device->is_cuda()) continue;

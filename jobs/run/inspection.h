@@ -42,6 +42,7 @@ struct Inspection {
   std::vector<int> most_learners_per_device;
   std::vector<MemoryUse> most_memory;  // with most_learners_per_device
   std::string schedule;                // kind of learning-rate schedule: "one_cycle"
+  std::string schedule_note;           // what `plan` cannot tell about the schedule; "" if it tells all
   std::vector<PlanRow> plan;
   // On GPUs: the algorithm that each pass of a convolution got, and those that failed before it.
   std::vector<std::string> kernels;

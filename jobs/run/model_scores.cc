@@ -127,7 +127,7 @@ void ModelScores::write_to(RunSummary& summary) const {
   const bool is_test = accuracy_set_ == EvaluationSet::kTest;
   std::optional<double>& best_accuracy = is_test ? summary.best_test_accuracy : summary.best_validation_accuracy;
   std::optional<double>& best_rmse = is_test ? summary.best_test_rmse : summary.best_validation_rmse;
-  (predicts_numbers() ? best_rmse : best_accuracy) = better(of(accuracy_set_));
+  (predicts_numbers() ? best_rmse : best_accuracy) = best_score();
   if (!predicts_numbers()) summary.held_accuracy = target_.held();
   if (const auto& test = test_.evaluation) {
     summary.test_loss = test->loss;

@@ -13,7 +13,7 @@ namespace arbalest::jobs {
 RunCheckpoints::RunCheckpoints(LiveRun& run) : run_(run), origin_(run.origin()) {
   if (!run.leads()) return;
   saver_.emplace(run.context.output_directory, run.job.checkpoint, run.scores.smaller_is_better(), batches(),
-                 run.seconds(), run.state.best_model_score);
+                 run.seconds(), run.state.best_model);
 }
 
 bool RunCheckpoints::is_due() const {
@@ -71,7 +71,7 @@ void RunCheckpoints::save(std::optional<double> score, bool is_best) {
   std::optional<SavedRun> saved = copy();
   if (!saved || !saver_) return;
   saved->run.present_score = score;
-  saved->run.best_model_score = is_best ? score : saver_->best();
+  saved->run.best_model = is_best ? std::optional(best_model(*score)) : saver_->best();
   if (saved->model.empty()) {
     const scheduler::TrainingState& training = saved->training;
     saved->model = training.average.empty() ? training.model : training.average;
@@ -89,7 +89,7 @@ void RunCheckpoints::write_again(SavedRun saved) {
   saved.run.rollbacks = now.rollbacks;
   saved.run.scores.best_test = now.scores.best_test;
   saved.run.scores.best_validation = now.scores.best_validation;
-  saved.run.best_model_score = saver_->best();
+  saved.run.best_model = saver_->best();
   saver_->save(std::move(saved), run_.seconds(), /*is_best=*/false);
   report(/*wait=*/true);
 }
@@ -114,7 +114,7 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   } else if (is_best) {
     scheduler::Tensors model;
     if (!has_memory([&] { model = run_.session->scheduler().snapshot(); }) || !saver_) return;
-    saver_->save_best(std::move(model), *score);
+    saver_->save_best(std::move(model), best_model(*score));
   }
 }
 

@@ -35,6 +35,10 @@ class RunCheckpoints {
   // Writes `saved`, which the run has gone back to, once more with the present clock, log, roll-backs and best scores.
   // Waits for the write.
   void write_again(SavedRun saved);
+  // Notes that best.safetensors is this model, or that there is none. Call it before the first save.
+  void set_best(std::optional<BestModel> best) {
+    if (saver_) saver_->set_best(best);
+  }
   // Tells the observers of writes that have ended. `wait`: waits for the write under way.
   void report(bool wait);
   // Throws kOutOfMemory, with the reason, if the last checkpoint was not saved. Call it after report(true).
@@ -45,6 +49,8 @@ class RunCheckpoints {
   // `score`: of the present model, if it was just evaluated. A lack of memory is a warning.
   void save(std::optional<double> score, bool is_best);
   std::optional<SavedRun> copy();
+  // The present model, as the best one.
+  BestModel best_model(double score) const { return {score, batches()}; }
   // Runs `step` on all processes. Returns false, with a warning, if one of them lacks the memory.
   bool has_memory(const std::function<void()>& step);
   void warn(const std::string& text);

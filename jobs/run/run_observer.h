@@ -8,6 +8,7 @@
 
 #include "autotuner/decision.h"
 #include "engine/precision.h"
+#include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
 
 namespace arbalest::jobs {
@@ -44,7 +45,8 @@ struct RunStart {
   std::string weights = {};  // one line about the saved weights that it starts from; "": none
   std::vector<std::string> devices = {};
   std::vector<int> learners_per_device;
-  bool is_tuned = false;        // whether the number of learners is tuned while training
+  std::vector<LearnerStep> learner_steps = {};  // each number that the run has had until here
+  bool is_tuned = false;                        // whether the number of learners is tuned while training
   std::string learners_change;  // how their number will change: "16 on each device from epoch 6 on"; "": it stays
   std::int64_t classes = 0;
   Metric metric = Metric::kAccuracy;
@@ -174,8 +176,9 @@ struct RunSummary {
   std::optional<double> test_accuracy;
   std::optional<double> test_top5_accuracy;  // only with more than five classes
   std::optional<double> test_loss;
-  // The best at the end of an epoch. None before the first evaluation, and if there is a validation set: the test set
-  // is then evaluated at the end of the run only.
+  // The best at the end of an epoch. A model that a signal or training.max_minutes left within an epoch does not count,
+  // because best.safetensors never holds it. None before the first epoch has ended, and if there is a validation set:
+  // the test set is then evaluated at the end of the run only.
   std::optional<double> best_test_accuracy;
   std::optional<double> test_rmse;  // as test_accuracy and its best
   std::optional<double> best_test_rmse;

@@ -129,9 +129,9 @@ void Session::load_data(const JobOptions& job, const std::string& data_root, Pur
 // Adds what the job reader could not report, because only the files tell the sizes of the sets.
 void Session::add_warnings(const JobOptions& job) {
   if (!job.data.training_examples) {
-    const std::int64_t batches = training_order_->batches_per_epoch();
-    if (std::string steps = unreached_steps(job, batches); !steps.empty()) warnings_.push_back(std::move(steps));
-    for (std::string& unreached : unreached_switches(job, batches)) warnings_.push_back(std::move(unreached));
+    for (std::string& text : size_warnings(job, training_order_->batches_per_epoch())) {
+      warnings_.push_back(std::move(text));
+    }
   }
   if (!job.data.has_validation() || job.data.validation_examples) return;
   std::string few = validation_warning(job.data, validation_examples(), job.training.target_accuracy);

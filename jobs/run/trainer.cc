@@ -35,6 +35,7 @@ class Trainer {
       const bool is_new = context_.resumed == nullptr;  // a resumed run has its checkpoints already
       open(is_new);
       announce_run(run_);
+      take_over_best(run_, checkpoints_.get());
       // A run that may go back has a point to go back to from its start on, and a run that goes on in another directory
       // has a checkpoint there.
       const bool saves_now = !is_new || run_.job.training.divergence.rolls_back;
@@ -77,7 +78,7 @@ class Trainer {
 
   // What this process asks for between two strides.
   Requests requests() {
-    Requests own = end_requests(run_);
+    Requests own = end_requests(run_, run_.seconds_since(epoch_start_));
     own.save = checkpoints_ && checkpoints_->is_due();
     own.has_diverged = scheduler().has_divergence();
     return own;
@@ -107,8 +108,7 @@ class Trainer {
       }
       if (!train_epoch(epoch)) return end_within_epoch(run_);
       const bool reached = evaluate_epoch(epoch);
-      const bool is_last = reached || epoch == last || run_.scores.patience_is_over();
-      if (checkpoints_) checkpoints_->save_after_epoch(is_last);
+      if (checkpoints_) checkpoints_->save_after_epoch(is_last_epoch(run_, epoch, reached));
       if (reached) {
         run_.summary.status = RunStatus::kTargetReached;
         return;
@@ -196,7 +196,7 @@ class Trainer {
     summary.epochs = epoch;
     run_.tell(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));
     run_.scores.require_finite(fmt::format("after epoch {}", epoch));
-    follow_plateau(run_, epoch);
+    follow_plateau(run_, epoch, is_last_epoch(run_, epoch, reached));
     end_epoch(epoch);
     return reached;
   }

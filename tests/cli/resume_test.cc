@@ -117,7 +117,8 @@ TEST_CASE("resume: an attempt that is refused changes nothing") {
   CHECK_FALSE(fs::exists(program / "run/checkpoints/metrics.jsonl"));
   const Completed nothing = program.run(job_of("1", {"--resume", "run"}));
   CHECK(nothing.exit_code == 0);
-  CHECK_THAT(nothing.out, ContainsSubstring("training.max_epochs is 1: nothing is left to train"));
+  CHECK_THAT(nothing.out,
+             ContainsSubstring("training.max_epochs is 1: nothing is left to train; train more epochs by --set "));
 }
 
 TEST_CASE("resume: a damaged checkpoint is set aside, and the one before it is used") {
@@ -159,10 +160,26 @@ TEST_CASE("resume: from a named checkpoint, in a new directory or in its own") {
   CHECK(summary_of(program / "copy")["model_sha256"] == summary_of(program / "run")["model_sha256"]);
   CHECK(checkpoints_in(program / "run") == all);
 
-  const Completed own = program.run(job_of("1", {"--resume", earlier}));
+  // The number may stand without its zeros.
+  const std::string number = std::to_string(std::stoull(all.front().filename().string()));
+  const Completed own = program.run(job_of("1", {"--resume", "run/checkpoints/" + number}));
   CHECK(own.exit_code == 0);
   CHECK_THAT(own.err, ContainsSubstring(".superseded"));
   CHECK(summary_of(program / "run")["model_sha256"] == summary_of(program / "copy")["model_sha256"]);
+}
+
+TEST_CASE("resume: a new directory in which nothing would be trained is refused, and a folder of runs, too") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "runs/one"})).exit_code == 0);
+  const Completed nothing = program.run(job_of("1", {"--output", "new", "--resume", "runs/one"}));
+  CHECK(nothing.exit_code == 2);
+  CHECK_THAT(nothing.err, ContainsSubstring("nothing is left to train; train more epochs by --set "
+                                            "training.max_epochs="));
+  CHECK_FALSE(fs::exists(program / "new"));
+  const Completed folder = program.run(job_of("1", {"--output", "runs", "--resume=auto"}));
+  CHECK(folder.exit_code == 2);
+  CHECK_THAT(folder.err, ContainsSubstring("'runs' is a folder of runs") &&
+                             ContainsSubstring("by --output runs/one --resume=auto"));
 }
 
 TEST_CASE("resume: what cannot work is refused with the right exit code") {
@@ -176,6 +193,9 @@ TEST_CASE("resume: what cannot work is refused with the right exit code") {
   };
   answer({"--resume=auto"}, 2, "--resume=auto needs --output DIR");
   answer({"--output", "run"}, 2, "'run' holds a run already");
+  answer({"--output", "run", "--resume=aut"}, 2, "; did you mean 'auto'?");
+  answer({"--output", "run", "--resume"}, 2, "--resume has no value; it is one of auto|none|DIR");
+  answer({"--resume=ru"}, 2, "; did you mean 'run'?");
   answer({"--output", "new", "--resume=elsewhere"}, 2,
          "'elsewhere' is neither a checkpoint nor the directory of a run");
   answer({"--resume=auto", "--dry-run"}, 2, "--resume and --dry-run");
@@ -189,6 +209,9 @@ TEST_CASE("resume: what cannot work is refused with the right exit code") {
     CAPTURE(checkpoint);
     CHECK(program.run({"evaluate", "run", "--checkpoint", checkpoint}).exit_code == 0);
   }
+  const Completed best = program.run({"evaluate", "run", "--checkpoint", "best"});
+  CHECK(best.err.empty());
+  CHECK(best.out.starts_with("test_accuracy " + summary_of(program / "run")["best_test_accuracy"].dump() + "\n"));
   // The directory of a checkpoint is verified by its manifest, so nothing is left to warn about.
   const Completed last = program.run({"evaluate", "run", "--checkpoint", "last"});
   const Completed named = program.run({"evaluate", "run/checkpoints/" + newest + "/"});
@@ -202,6 +225,10 @@ TEST_CASE("resume: what cannot work is refused with the right exit code") {
   const Completed damaged = program.run({"evaluate", "run/checkpoints/" + newest});
   CHECK(damaged.exit_code == 5);
   CHECK_THAT(damaged.err, ContainsSubstring("model.safetensors: its XXH3-128 is"));
+  const Completed mistyped = program.run({"evaluate", "run", "--checkpoint", "bset"});
+  CHECK(mistyped.exit_code == 2);
+  CHECK_THAT(mistyped.err,
+             ContainsSubstring("has no checkpoint 'bset'; it has ") && ContainsSubstring("; did you mean 'best'?"));
   const Completed unknown = program.run({"evaluate", "run", "--checkpoint", "17"});
   CHECK(unknown.exit_code == 2);
   CHECK_THAT(unknown.err, ContainsSubstring("has no checkpoint '17'"));

@@ -406,6 +406,26 @@ TEST_CASE("bench run: a run's files are read back, and the error for a damaged o
   CHECK(run.phases.evaluation == 1.0);
   CHECK(run.phases.other == Approx(0.5));
   CHECK(*run.seconds_per_epoch() == Approx(4.0));
+  // A roll-back loses the epochs behind its checkpoint; the run trains them again.
+  tests::write_text(directory / "metrics.jsonl", [] {
+    std::string log = "{\"event\": \"start\", \"elapsed_seconds\": 1.5}\n";
+    const auto add_epoch = [&](int epoch, double seconds) {
+      log += fmt::format(
+          "{{\"event\": \"epoch\", \"epoch\": {}, \"elapsed_seconds\": {}, \"test_accuracy\": 0.5, "
+          "\"training_seconds\": 3, \"evaluation_seconds\": 1}}\n",
+          epoch, seconds);
+    };
+    for (const int epoch : {1, 2, 3}) add_epoch(epoch, 1.5 + epoch);
+    log += "{\"event\": \"rollback\", \"epoch\": 3.5, \"to_epoch\": 1.002}\n";
+    for (const int epoch : {2, 3}) add_epoch(epoch, 4.5 + epoch);
+    return log;
+  }());
+  BenchRun back;
+  REQUIRE(read_run(directory.path(), true, back).empty());
+  REQUIRE(back.rows.size() == 3);
+  CHECK(back.rows[0].elapsed_seconds == 2.5);
+  CHECK(back.rows[1].elapsed_seconds == 6.5);
+  CHECK(back.phases.evaluation == 3.0);
   BenchRun without_target;
   REQUIRE(read_run(directory.path(), false, without_target).empty());
   CHECK(without_target.outcome == BenchOutcome::kCompleted);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "jobs/checkpoint/best_model.h"
 #include "jobs/export/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -23,12 +24,12 @@ TEST_CASE("the best model: a later one is compared with the one that is still be
   const TemporaryDirectory run;
   jobs::CheckpointSaver saver(run.path(), {}, /*smaller_is_better=*/false, 0, 0.0, {});
   REQUIRE(saver.is_best(0.8));
-  saver.save_best(model_of(8.0F), 0.8);
-  CHECK(saver.best() == 0.8);
+  saver.save_best(model_of(8.0F), {0.8, 10});
+  CHECK(saver.best() == jobs::BestModel{0.8, 10});
   CHECK_FALSE(saver.is_best(0.7));
   CHECK(saver.is_best(0.9));
   saver.take_result(/*wait=*/true);
-  CHECK(saver.best() == 0.8);
+  CHECK(saver.best() == jobs::BestModel{0.8, 10});
   CHECK_FALSE(saver.is_best(0.7));
   CHECK(best_value(run) == 8.0F);
 }
@@ -36,15 +37,15 @@ TEST_CASE("the best model: a later one is compared with the one that is still be
 TEST_CASE("the best model: one that could not be written is not the one to beat") {
   const TemporaryDirectory run;
   jobs::CheckpointSaver saver(run.path(), {}, /*smaller_is_better=*/true, 0, 0.0, {});
-  saver.save_best(model_of(8.0F), 0.8);
+  saver.save_best(model_of(8.0F), {0.8, 10});
   saver.take_result(/*wait=*/true);
   std::filesystem::remove(run.path() / jobs::kBestModel);
   std::filesystem::create_directory(run.path() / jobs::kBestModel);  // no file can get this name
-  saver.save_best(model_of(7.0F), 0.7);
+  saver.save_best(model_of(7.0F), {0.7, 20});
   const auto result = saver.take_result(/*wait=*/true);
   REQUIRE(result);
   CHECK_FALSE(result->failure.empty());
-  CHECK(saver.best() == 0.8);
+  CHECK(saver.best() == jobs::BestModel{0.8, 10});
   CHECK(saver.is_best(0.75));
 }
 

@@ -52,6 +52,13 @@ TEST_CASE("a bare name finds the field, or lists all fields of that name") {
              StartsWith("Fields with the name momentum:\n") && ContainsSubstring("  optimizer.sgd.momentum\n"));
 }
 
+TEST_CASE("the end of a path finds the field, and a value of an enum its field") {
+  CHECK(field_documentation("validation.fraction") == field_documentation("data.validation.fraction"));
+  CHECK(field_documentation("ROLL_BACK") == field_documentation("training.on_divergence"));
+  CHECK_THAT(field_documentation("sgd.momentum"), StartsWith("optimizer.sgd.momentum: "));
+  CHECK(field_documentation("alidation.fraction").empty());
+}
+
 TEST_CASE("what is no field of a job has no documentation") {
   for (const char* name : {"", ".", "no_such_field", "training.no_such_field", "training.batch_size.more", "a b"}) {
     CHECK(field_documentation(name).empty());
@@ -68,6 +75,8 @@ TEST_CASE("a misspelled field has a nearest one, by the rules of job files") {
   CHECK(nearest_field("training.batch_size.more") == "training.batch_size");  // a number has no fields
   CHECK(nearest_field("momentm") == "momentum");
   CHECK(nearest_field("keep_lst") == "keep_last");
+  CHECK(nearest_field("pacience_epochs") == "patience_epochs");
+  CHECK(nearest_field("training.pacience_epochs") == "training.patience_epochs");
   for (const char* name : {"", ".", "a b", "training.nothing_like_it", "nothing_like_it"}) {
     CHECK(nearest_field(name).empty());
   }

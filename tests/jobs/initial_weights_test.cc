@@ -170,9 +170,17 @@ TEST_CASE("a file that is not there, and a directory without a model, are named"
     }
     return "accepted";
   };
-  CHECK(message("/no/such.safetensors") == "cannot use the model '/no/such.safetensors': No such file or directory");
   const std::string run = directory.path().string();
-  CHECK(message(run) == "cannot use the model '" + run + "/model.safetensors': No such file or directory");
+  CHECK_THAT(message("/no/such.safetensors"), ContainsSubstring("error: '/no/such.safetensors' does not exist"));
+  CHECK_THAT(message(run), ContainsSubstring("error: the directory '" + run + "' has no model.safetensors"));
+  tests::write_text(directory / "weights.safetensors", "");
+  const std::string mistyped = message(run + "/weigths.safetensors");
+  CHECK_THAT(mistyped, ContainsSubstring("' does not exist; did you mean '" + run + "/weights.safetensors'?"));
+  CHECK_THAT(mistyped, ContainsSubstring("job.txtpb:"));
+  const std::string parent = directory.path().parent_path().string();
+  const std::string name = directory.path().filename().string();
+  CHECK_THAT(message(parent + "/" + name + "x/model.safetensors"), ContainsSubstring("; did you mean '" + run + "'?"));
+  CHECK_THAT(message(run + "/quite/another/file"), ContainsSubstring("; there is no '" + run + "/quite'"));
   write_safetensors(directory / "model.safetensors", model(), {});
   CHECK(message(run) == "accepted");
 }

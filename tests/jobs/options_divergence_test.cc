@@ -1,4 +1,7 @@
 // What a job does when training diverges or stops improving, and how often its devices' copies are compared.
+#include <algorithm>
+
+#include "jobs/options/divergence/divergence_reader.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -42,6 +45,30 @@ TEST_CASE("wrong values of what a job does when it diverges are refused at their
              ContainsSubstring("job.txtpb:4:12: error: ROLL_BACK goes back to a checkpoint, and checkpoint.keep_last "
                                "is 0; set it to 1 or more"));
   CHECK_THAT(refused("on_divergence: GO_BACK"), ContainsSubstring("job.txtpb:4:27: error: "));
+}
+
+TEST_CASE("a job too short to tell a spike of its loss is a warning") {
+  // An epoch of the good job has 625 mini-batches of 32 examples: 19 windows of 32.
+  const auto is_warned = [](int epochs, int batch) {
+    const JobOptions job =
+        parse(std::string(kGoodJob), {"training.on_divergence=ROLL_BACK", fmt::format("training.max_epochs={}", epochs),
+                                      fmt::format("training.batch_size={}", batch)});
+    return std::ranges::any_of(job.warnings, [](const std::string& warning) {
+      return warning.starts_with("training.spike_factor has no effect");
+    });
+  };
+  CHECK(is_warned(1, 32));
+  CHECK_FALSE(is_warned(2, 32));
+  CHECK_FALSE(parse(std::string(kGoodJob), {"training.max_epochs=1"}).training.divergence.rolls_back);
+  TrainingOptions training;
+  training.divergence.rolls_back = true;
+  training.batch_size = 512;  // windows of 32 mini-batches
+  training.max_epochs = 11;
+  CHECK(spike_warning(training, 32).empty());
+  CHECK_THAT(spike_warning(training, 31), ContainsSubstring("by 11 windows of 32 mini-batches, and the run has 10"));
+  training.batch_size = 8;  // windows of 128
+  CHECK_THAT(spike_warning(training, 127), ContainsSubstring("by 11 windows of 128 mini-batches, and the run has 10"));
+  CHECK(spike_warning(training, 128).empty());
 }
 
 TEST_CASE("wrong values of a plateau are refused at their place") {

@@ -413,7 +413,8 @@ TEST_CASE("text: numbers are formatted for people") {
   CHECK(epochs_text(1.0) == "1 epoch");
   CHECK(epochs_text(0.64) == "0.6 epochs");
   CHECK(epochs_text(0.0039) == "0.004 epochs");
-  CHECK(epochs_text(2.96) == "3.0 epochs");
+  CHECK(epochs_text(2.96) == "2.96 epochs");
+  CHECK(epochs_text(13.0016) == "13 epochs");
   CHECK(loss_text(0.23456) == "0.2346");
   CHECK(loss_text(786357.0) == "786357.0000");
   CHECK(loss_text(2112088695689537126400.0) == "2.112e+21");

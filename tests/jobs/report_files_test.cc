@@ -244,6 +244,7 @@ TEST_CASE("run directory: a tuned run's directory has the numbers of learners fr
   RunStart start = some_start();
   start.is_tuned = true;
   start.learners_per_device = {2};
+  start.learner_steps = {{0, {2}}};
   RunDirectory directory(parent / "run", "trial");
   directory.on_start(start);
   CHECK_THAT(tests::read_text(parent / "run/replay.txtpb"),

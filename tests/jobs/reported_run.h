@@ -21,6 +21,7 @@ inline RunStart some_start() {
   start.job = "trial";
   start.devices = {"cpu:0-1", "cpu:2"};
   start.learners_per_device = {2, 1};
+  start.learner_steps = {{0, {2, 1}}};
   return start;
 }
 

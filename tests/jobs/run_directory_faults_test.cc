@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -138,16 +139,88 @@ TEST_CASE("run directory: a run whose directory is gone ends at the next line") 
   CHECK(run.told.empty());
 }
 
-TEST_CASE("run directory: a log that is gone does not end the run, but is an error at its end") {
+TEST_CASE("run directory: a log that is deleted is written again, with its lines and its lock") {
   const TemporaryDirectory directory;
   BegunRun run(directory / "run");
-  fs::remove(directory / "run/metrics.jsonl");
+  const fs::path log = directory / "run/metrics.jsonl";
+  const std::string before = tests::read_text(log);
+  fs::remove(log);
+  run.directory.on_epoch(some_row());
+  REQUIRE(run.told.size() == 1);
+  CHECK_THAT(run.told[0], ContainsSubstring("metrics.jsonl' was deleted while its run was training; it was written"));
+  CHECK(tests::read_text(log).starts_with(before));
+  CHECK(lines_of(log) == 3);
+  CHECK(is_running(directory / "run"));
+  {
+    fs::remove(log);
+    const FileSizeLimit limit(10);  // no room for the lines that were there
+    run.directory.on_epoch(some_row());
+    CHECK_FALSE(fs::exists(log));
+  }
+  REQUIRE(run.told.size() == 2);
+  CHECK_THAT(run.told[1], ContainsSubstring("File too large; the run goes on"));
+  run.directory.on_epoch(some_row());
+  CHECK(lines_of(log) == 5);
+  run.directory.on_finish(some_summary());
+  CHECK(lines_of(log) == 6);
+}
+
+TEST_CASE("run directory: a log that another file replaces waits for its place, and is an error at the end") {
+  const TemporaryDirectory directory;
+  BegunRun run(directory / "run");
+  const fs::path log = directory / "run/metrics.jsonl";
+  const auto replace = [&] {
+    fs::remove(log);
+    tests::write_text(log, "not ours");
+  };
+  replace();
   run.directory.on_epoch(some_row());
   run.directory.on_epoch(some_row());
   REQUIRE(run.told.size() == 1);
-  CHECK_THAT(run.told[0], ContainsSubstring("metrics.jsonl' was deleted or replaced"));
-  CHECK(failure([&] { run.directory.on_finish(some_summary()); }) == ErrorKind::kInternal);
+  CHECK_THAT(run.told[0], ContainsSubstring("metrics.jsonl' was replaced by another file while its run was training; "
+                                            "move that file away; the run goes on"));
+  CHECK(tests::read_text(log) == "not ours");
+  fs::remove(log);
+  run.directory.on_epoch(some_row());
+  CHECK(lines_of(log) == 5);
+  replace();
+  CHECK(failure([&] { run.directory.on_finish(some_summary()); }) == ErrorKind::kOutOfMemory);
   CHECK(fs::exists(directory / "run/summary.json"));
+}
+
+TEST_CASE("output directory: an empty directory that took the name of a removed one stays") {
+  const TemporaryDirectory directory;
+  {
+    const OutputDirectory made(directory / "outer/run", "trial");
+    CHECK(made.is_new());
+    fs::remove(directory / "outer/run");
+    fs::create_directory(directory / "kept");  // so that the inode is not the same
+    fs::create_directory(directory / "outer/run");
+  }
+  CHECK(fs::exists(directory / "outer/run"));
+  { const OutputDirectory made(directory / "other/run", "trial"); }
+  CHECK_FALSE(fs::exists(directory / "other"));
+}
+
+TEST_CASE("run directory: a folder of runs is no run, and its newest run is named") {
+  const TemporaryDirectory directory;
+  { BegunRun first(directory / "runs/b"); }
+  { BegunRun second(directory / "runs/a"); }
+  fs::last_write_time(directory / "runs/b/metrics.jsonl", fs::file_time_type::clock::now() - std::chrono::hours(1));
+  fs::create_directories(directory / "runs/not-a-run");
+  for (const ExistingRun existing : {ExistingRun::kContinue, ExistingRun::kRefuse}) {
+    try {
+      const RunDirectory refused(directory / "runs", "trial", existing);
+      FAIL_CHECK("no error");
+    } catch (const engine::Error& error) {
+      CHECK(error.kind() == ErrorKind::kUsage);
+      CHECK_THAT(error.what(), ContainsSubstring("is a folder of runs") &&
+                                   ContainsSubstring("its newest run is '" + (directory / "runs/a").string() + "'"));
+    }
+    CHECK_FALSE(fs::exists(directory / "runs/metrics.jsonl"));
+  }
+  CHECK_NOTHROW(RunDirectory(directory / "runs/a", "trial", ExistingRun::kContinue));
+  CHECK_NOTHROW(RunDirectory(directory / "runs/c", "trial", ExistingRun::kContinue));
 }
 
 }  // namespace arbalest::jobs

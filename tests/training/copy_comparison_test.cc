@@ -203,6 +203,38 @@ TEST_CASE("a bit that flips in one device's center between two rounds is found",
   }
 }
 
+TEST_CASE("a difference that no round has compared is found when the state is saved and when training ends",
+          "[comparison]") {
+  for (const sma::Options& scheme : {sma::defaults_of(sma::Scheme::kSma), sma::defaults_of(sma::Scheme::kSSgd)}) {
+    CAPTURE(name_of(scheme));
+    RigOptions options = compared(scheme, 3);
+    options.compare_rounds = 1000;
+    options.around_collective = [](std::unique_ptr<engine::Collective> link) {
+      return std::make_unique<FaultyLink>(std::move(link), 1, 4);
+    };
+    TrainingRig rig(options);
+    rig.run(2);
+    const scheduler::TrainingState sound = rig.scheduler().save();
+    rig.run(6);
+    const std::string expected = "the wrong one is on '" + options.devices[1] + "' (hash ";
+    const std::string equal = fmt::format("at or before mini-batch {}, where", sound.batches);
+    CHECK_THROWS_WITH(rig.scheduler().verify_copies(), ContainsSubstring(expected) && ContainsSubstring(equal));
+    CHECK_THROWS_WITH(rig.scheduler().save(), ContainsSubstring(expected) && ContainsSubstring(equal));
+  }
+}
+
+TEST_CASE("copies that differ in a saved state are found when it is restored", "[comparison]") {
+  RigOptions options = compared(sma::defaults_of(sma::Scheme::kSSgd), 3);
+  options.compare_rounds = 1000;
+  TrainingRig rig(options);
+  rig.run(2);
+  scheduler::TrainingState state = rig.scheduler().save();
+  const auto restore = [&] { rig.scheduler().restore(state, options.synchronization, {}, std::vector<int>{1, 1, 1}); };
+  CHECK_NOTHROW(restore());
+  flip_bit(&state.learners[2].weights.front().values.front(), 20);
+  CHECK_THROWS_WITH(restore(), ContainsSubstring("the wrong one is on '" + options.devices[2] + "' (hash "));
+}
+
 TEST_CASE("comparing in every step at full speed finds no difference where there is none", "[comparison]") {
   RigOptions options = compared(sma::defaults_of(sma::Scheme::kSSgd), 2, {2, 2});
   options.layers = small_network();

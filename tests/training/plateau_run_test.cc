@@ -3,17 +3,17 @@
 #include <string>
 #include <vector>
 
+#include "jobs/run/inspection.h"
 #include "jobs/run/live/plateau.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/training/whole_run.h"
+#include "tests/training/watched_run.h"
 
 namespace arbalest::tests {
 
 namespace {
 
 using jobs::PlateauState;
-using jobs::RunStatus;
 using scheduler::Plateau;
 
 // The factor after each epoch with these scores.
@@ -28,27 +28,10 @@ std::vector<double> factors(const Plateau& rule, const std::vector<double>& scor
   return factors;
 }
 
-class Listener final : public jobs::RunObserver {
- public:
-  void on_start(const jobs::RunStart& start) override { warnings = start.warnings; }
-  void on_progress(const jobs::RunProgress&) override {}
-  void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
-  void on_rate_drop(const jobs::RateDropRow& row) override { drops.push_back(row); }
-  void on_finish(const jobs::RunSummary&) override {}
-
-  std::vector<std::string> warnings;
-  std::vector<jobs::EpochRow> rows;
-  std::vector<jobs::RateDropRow> drops;
-};
-
-jobs::RunSummary run_with(Listener& listener, const std::vector<std::string>& settings, const std::string& output) {
-  std::vector<std::string> all = {"devices=cpu", "training.max_epochs=4", "training.batch_size=32",
-                                  "training.target_accuracy=default", "learners.per_device.fixed=2"};
+Part run_with(const std::vector<std::string>& settings, const std::filesystem::path& output) {
+  std::vector<std::string> all = {"training.max_epochs=4"};
   all.insert(all.end(), settings.begin(), settings.end());
-  jobs::RunContext context;
-  context.output_directory = output;
-  context.observers = {&listener};
-  return jobs::train(load("logistic-digits.txtpb", all), context);
+  return train_part(short_job("logistic-digits.txtpb", all), output);
 }
 
 }  // namespace
@@ -83,11 +66,10 @@ TEST_CASE("a drop on a plateau trains like a drop that the job places there", "[
   for (const char* scheme : {"sma {}", "ea_sgd {}", "s_sgd {}", "local_sgd { period: 7 }"}) {
     CAPTURE(scheme);
     const std::string synchronization = std::string("synchronization={") + scheme + "}";
-    Listener judged;
     const TemporaryDirectory first;
-    const auto dropped = run_with(
-        judged, {synchronization, "learning_rate={base: 0.02 plateau { factor: 0.5 patience: 1 min_improvement: 1 }}"},
-        first.path().string());
+    const Part judged =
+        run_with({synchronization, "learning_rate={base: 0.02 plateau { factor: 0.5 patience: 1 min_improvement: 1 }}"},
+                 first.path());
     REQUIRE(judged.drops.size() == 1);
     CHECK(judged.drops[0].epoch == Approx(3.0).epsilon(0.01));
     CHECK(judged.drops[0].factor == 0.5);
@@ -95,33 +77,57 @@ TEST_CASE("a drop on a plateau trains like a drop that the job places there", "[
     CHECK(judged.rows[3].learning_rate == judged.drops[0].learning_rate);
     CHECK_THAT(judged.drops[0].reason, ContainsSubstring("2 epochs in a row without an improvement"));
 
-    Listener placed;
     const TemporaryDirectory second;
-    const auto expected =
-        run_with(placed, {synchronization, "learning_rate={base: 0.02 multistep { drop { epoch: 3 factor: 0.5 } }}"},
-                 second.path().string());
-    CHECK(dropped.model_sha256 == expected.model_sha256);
+    const Part placed = run_with(
+        {synchronization, "learning_rate={base: 0.02 multistep { drop { epoch: 3 factor: 0.5 } }}"}, second.path());
+    CHECK(judged.summary.model_sha256 == placed.summary.model_sha256);
     CHECK(judged.rows[3].train_loss == placed.rows[3].train_loss);
   }
 }
 
 TEST_CASE("the validation set judges the plateau if there is one", "[plateau]") {
-  Listener listener;
   const TemporaryDirectory output;
-  run_with(listener,
-           {"learning_rate={base: 0.02 plateau { patience: 0 min_improvement: 0.05 }}", "data.validation.fraction=0.1",
-            "training.max_epochs=6"},
-           output.path().string());
+  const Part part = run_with({"learning_rate={base: 0.02 plateau { patience: 0 min_improvement: 0.05 }}",
+                              "data.validation.fraction=0.1", "training.max_epochs=6"},
+                             output.path());
   PlateauState state;
   std::vector<double> expected;
-  for (const jobs::EpochRow& row : listener.rows) {
+  for (const jobs::EpochRow& row : part.rows) {
     expected.push_back(state.factor);
     jobs::count_epoch({.patience = 0, .min_improvement = 0.05}, row.validation_accuracy, false, true, state);
   }
   REQUIRE(expected.back() < 1.0);
-  for (std::size_t i = 0; i < listener.rows.size(); ++i) {
-    CHECK(listener.rows[i].learning_rate == Approx(listener.rows[0].learning_rate * expected[i]));
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    CHECK(part.rows[i].learning_rate == Approx(part.rows[0].learning_rate * expected[i]));
   }
+}
+
+TEST_CASE("a drop after the last epoch is not told, and a run that goes on from there has it", "[plateau]") {
+  const std::vector<std::string> settings = {
+      "learning_rate={base: 0.02 plateau { factor: 0.5 patience: 0 min_improvement: 1 }}", "training.max_epochs=2"};
+  const TemporaryDirectory output;
+  CHECK(run_with(settings, output.path()).drops.empty());
+  std::vector<std::string> longer = settings;
+  longer.back() = "training.max_epochs=4";
+  const Part resumed = run_with(longer, output.path());
+  REQUIRE(resumed.rows.size() == 2);
+  CHECK(resumed.drops.size() == 1);
+  const TemporaryDirectory whole;
+  const Part expected = run_with(longer, whole.path());
+  CHECK(expected.drops.size() == 2);
+  CHECK(resumed.rows[0].learning_rate == expected.rows[2].learning_rate);
+  CHECK(resumed.summary.model_sha256 == expected.summary.model_sha256);
+}
+
+TEST_CASE("inspecting a job with a plateau says that its plan holds until the first drop", "[plateau]") {
+  const auto note = [](const std::string& fields) {
+    return jobs::inspect(load("logistic-digits.txtpb", {"learning_rate={base: 0.02 " + fields + "}", "devices=cpu"}))
+        .schedule_note;
+  };
+  CHECK_THAT(note("plateau { factor: 0.5 patience: 2 }"),
+             ContainsSubstring("until the first drop; whenever 3 epochs in a row do not improve the score, it is "
+                               "multiplied by 0.5"));
+  CHECK(note("").empty());
 }
 
 TEST_CASE("a plateau that cannot come before the end of the job is a warning", "[plateau]") {

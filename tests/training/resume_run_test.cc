@@ -1,26 +1,18 @@
 // Whole runs that stop and go on from a checkpoint, through jobs::train.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <limits>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/error.h"
+#include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/report/resume_point.h"
-#include "jobs/report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/training/whole_run.h"
+#include "tests/training/watched_run.h"
 
 namespace arbalest::tests {
 
@@ -29,83 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using jobs::RunStatus;
 
-// Watches a run, and is its clock: time moves by a millisecond at each look. After `looks` looks it raises SIGTERM's
-// flag, so a run is always stopped at the same mini-batch.
-class Watcher final : public jobs::RunObserver {
- public:
-  Watcher(int looks, std::function<void()> at_start) : looks_(looks), at_start_(std::move(at_start)) {}
-
-  void on_start(const jobs::RunStart& start) override {
-    resumed = start.resumed;
-    if (at_start_) at_start_();
-  }
-  void on_progress(const jobs::RunProgress& /*progress*/) override {}
-  void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
-  void on_checkpoint(const jobs::CheckpointRow& row) override { checkpoints.push_back(row); }
-  void on_warning(const std::string& text) override { warnings.push_back(text); }
-  void on_finish(const jobs::RunSummary& /*summary*/) override {}
-
-  std::chrono::steady_clock::time_point now() {
-    if (--looks_ == 0) signal = 15;
-    time_ += std::chrono::milliseconds(1);
-    return time_;
-  }
-
-  std::atomic<int> signal{0};
-  std::optional<jobs::ResumeRow> resumed;
-  std::vector<jobs::EpochRow> rows;
-  std::vector<jobs::CheckpointRow> checkpoints;
-  std::vector<std::string> warnings;
-
- private:
-  int looks_;
-  std::function<void()> at_start_;
-  std::chrono::steady_clock::time_point time_;
-};
-
-constexpr int kNever = std::numeric_limits<int>::max();
-
-struct Part {
-  jobs::RunSummary summary;
-  std::vector<jobs::EpochRow> rows;
-  std::vector<jobs::CheckpointRow> checkpoints;
-  std::vector<std::string> warnings;
-  std::optional<jobs::ResumeRow> resumed;
-};
-
-// Trains in `output` as `arbalest train --resume=auto` does, until the clock was looked at `looks` times or the end.
-Part train_part(const jobs::JobOptions& job, const fs::path& output, int looks = kNever,
-                const std::function<void()>& at_start = {}) {
-  Watcher watcher(looks, at_start);
-  jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
-  auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
-  directory.continue_from(point ? &point->saved : nullptr);
-  jobs::RunContext context;
-  const char* root = std::getenv("ARBALEST_DATA");
-  context.data_root = root == nullptr ? "" : root;
-  context.output_directory = output.string();
-  context.observers = {&directory, &watcher};
-  context.stop_signal = &watcher.signal;
-  context.now = [&] { return watcher.now(); };
-  context.log_bytes = [&] { return directory.log_bytes(); };
-  if (point) {
-    context.resumed = &point->saved;
-    context.resumed_path = point->path.string();
-  }
-  Part part;
-  part.summary = jobs::train(job, context);
-  part.rows = watcher.rows;
-  part.checkpoints = watcher.checkpoints;
-  part.warnings = watcher.warnings;
-  part.resumed = watcher.resumed;
-  return part;
-}
-
 jobs::JobOptions job_with(const std::vector<std::string>& settings) {
-  std::vector<std::string> all = {"devices=cpu", "training.max_epochs=3", "training.batch_size=32",
-                                  "training.target_accuracy=default", "learners.per_device.fixed=2"};
-  all.insert(all.end(), settings.begin(), settings.end());
-  return load("logistic-digits.txtpb", all);
+  return short_job("logistic-digits.txtpb", settings);
 }
 
 std::vector<std::string> events_of(const fs::path& output) {
@@ -365,7 +282,7 @@ TEST_CASE("a run that goes on in another directory has a checkpoint there at onc
   REQUIRE(point);
   const std::uint64_t batches = point->saved.training.batches;
   const TemporaryDirectory second;
-  Watcher watcher(1, {});  // stopped before its first round
+  Watcher watcher({.looks = 1});  // stopped before its first round
   jobs::RunContext context;
   context.output_directory = second.path().string();
   context.observers = {&watcher};
@@ -396,6 +313,28 @@ TEST_CASE("a resumed run whose course no job can describe has no replay", "[chec
   const Part resumed = train_part(job_with(settings), output.path());
   CHECK(resumed.summary.learners == 1);
   CHECK_FALSE(fs::exists(output.path() / jobs::kReplayFile));
+}
+
+TEST_CASE("the replay of a run that was resumed twice at one point tells its last course only", "[checkpoint]") {
+  const std::vector<std::string> common = {"synchronization={sma {}}", "checkpoint={every_batches: 300 keep_last: 100}",
+                                           "training.max_epochs=1"};
+  const auto with = [&](const std::string& learners) {
+    std::vector<std::string> settings = common;
+    settings.push_back("learners.per_device.fixed=" + learners);
+    return job_with(settings);
+  };
+  const TemporaryDirectory output;
+  train_part(with("2"), output.path());
+  const fs::path kept = jobs::checkpoints_of(output.path()) / "000000000300";
+  const auto replay_after = [&](const std::string& learners) {
+    train_part(with(learners), output.path(), {.looks = 1, .from = kept});
+    return fs::exists(output / jobs::kReplayFile) ? read_text(output / jobs::kReplayFile) : "";
+  };
+  CHECK_THAT(replay_after("3"), ContainsSubstring("at_batch: 300") && ContainsSubstring("learners: 3"));
+  const std::string second = replay_after("4");
+  CHECK_THAT(second, ContainsSubstring("at_batch: 300") && ContainsSubstring("learners: 4"));
+  CHECK(second.find("learners: 3") == std::string::npos);
+  CHECK(replay_after("2").empty());
 }
 
 TEST_CASE("a target that was lowered below what is reached has a time", "[checkpoint]") {
@@ -430,17 +369,32 @@ TEST_CASE("a run ends when its score stops improving, also if it is resumed mean
   const Part resumed = train_part(job_with(settings), parts.path());
   CHECK(resumed.summary.epochs == expected.summary.epochs);
   CHECK(resumed.summary.model_sha256 == expected.summary.model_sha256);
+  // --resume=auto sees without any preparation that nothing is left.
+  const auto completed = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), settings.begin(), settings.end());
+    const jobs::JobOptions job = job_with(more);
+    return jobs::completed_text(parts.path(), jobs::newest_resume_point(parts.path(), job, [](const auto&) {}), job);
+  };
+  CHECK_THAT(completed({}), ContainsSubstring("2 epochs without an improvement (training.patience_epochs)"));
+  CHECK(completed({"training.patience_epochs=5"}).empty());
 }
 
-TEST_CASE("a run ends when its minutes are over, counted from its first start", "[checkpoint]") {
-  // The clock moves by a millisecond at each look, so the run has 0.6 seconds: it ends within its first epoch.
+TEST_CASE("a run ends when its minutes of training are over, counted from its first start", "[checkpoint]") {
+  // The clock moves by a millisecond at each look, so the run has 0.6 seconds: it ends within its first epoch. Its
+  // preparation takes an hour.
   const jobs::JobOptions job = job_with({"training.max_minutes=0.01"});
   const TemporaryDirectory output;
-  const Part first = train_part(job, output.path());
+  const Part first = train_part(job, output.path(), {.preparation_seconds = 3600.0});
   CHECK(first.summary.status == RunStatus::kCompleted);
   CHECK_THAT(first.summary.message, ContainsSubstring("training.max_minutes"));
   CHECK(first.summary.epochs == 0);
+  CHECK(first.summary.examples > 1000);
+  CHECK(first.summary.train_seconds > 3600.0);
   CHECK(first.summary.test_accuracy);
+  const auto point = jobs::newest_resume_point(output.path(), job, [](const std::string&) {});
+  CHECK_THAT(jobs::completed_text(output.path(), point, job),
+             ContainsSubstring("it has trained for 0.01 minutes (training.max_minutes)"));
+  CHECK_THAT(jobs::nothing_left_text(*point, job), ContainsSubstring("(training.max_minutes)"));
   const Part second = train_part(job, output.path());
   CHECK(second.summary.examples == first.summary.examples);
   const Part longer = train_part(job_with({"training.max_minutes=0.02"}), output.path());
@@ -451,7 +405,7 @@ TEST_CASE("a failed save is a warning, and the run goes on", "[checkpoint]") {
   const TemporaryDirectory output;
   const jobs::JobOptions job = job_with({"checkpoint={every_batches: 400}"});
   const auto block = [&] { std::ofstream(output.path() / "checkpoints") << "a file is in the way"; };
-  const Part part = train_part(job, output.path(), kNever, block);
+  const Part part = train_part(job, output.path(), {.at_start = block});
   CHECK(part.summary.status == RunStatus::kCompleted);
   REQUIRE_FALSE(part.warnings.empty());
   CHECK_THAT(part.warnings.front(), ContainsSubstring("was not saved") && ContainsSubstring("the run goes on"));

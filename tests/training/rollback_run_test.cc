@@ -1,7 +1,5 @@
 // Whole runs whose training diverges and that go back to a checkpoint, through jobs::train.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -13,12 +11,10 @@
 
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/report/resume_point.h"
-#include "jobs/report/run_directory.h"
 #include "jobs/run/divergence/rollback_point.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/training/whole_run.h"
+#include "tests/training/watched_run.h"
 
 namespace arbalest::tests {
 
@@ -27,70 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 using jobs::RunStatus;
 
-// Watches a run, and is its clock: time moves by a millisecond at each look. After `looks` looks it raises SIGTERM's
-// flag.
-class Watcher final : public jobs::RunObserver {
- public:
-  explicit Watcher(int looks) : looks_(looks) {}
-  void on_start(const jobs::RunStart&) override {}
-  void on_progress(const jobs::RunProgress&) override {}
-  void on_epoch(const jobs::EpochRow& row) override { rows.push_back(row); }
-  void on_rollback(const jobs::RollbackRow& row) override {
-    rollbacks.push_back(row);
-    if (stops_at_rollback) signal = 15;
-  }
-  void on_checkpoint(const jobs::CheckpointRow& row) override { checkpoints.push_back(row); }
-  void on_warning(const std::string& text) override { warnings.push_back(text); }
-  void on_finish(const jobs::RunSummary&) override {}
-
-  std::chrono::steady_clock::time_point now() {
-    if (--looks_ == 0) signal = 15;
-    time_ += std::chrono::milliseconds(1);
-    return time_;
-  }
-
-  std::atomic<int> signal{0};
-  bool stops_at_rollback = false;
-  std::vector<jobs::EpochRow> rows;
-  std::vector<jobs::RollbackRow> rollbacks;
-  std::vector<jobs::CheckpointRow> checkpoints;
-  std::vector<std::string> warnings;
-
- private:
-  int looks_;
-  std::chrono::steady_clock::time_point time_;
-};
-
-constexpr int kNever = std::numeric_limits<int>::max();
-
-// Trains in `output` as `arbalest train --resume=auto` does.
-jobs::RunSummary train_part(const jobs::JobOptions& job, const fs::path& output, Watcher& watcher) {
-  jobs::RunDirectory directory(output, job.name, jobs::ExistingRun::kContinue);
-  auto point = jobs::newest_resume_point(output, job, [](const std::string&) {});
-  directory.continue_from(point ? &point->saved : nullptr);
-  jobs::RunContext context;
-  context.output_directory = output.string();
-  context.observers = {&directory, &watcher};
-  context.stop_signal = &watcher.signal;
-  context.now = [&] { return watcher.now(); };
-  context.log_bytes = [&] { return directory.log_bytes(); };
-  if (point) {
-    context.resumed = &point->saved;
-    context.resumed_path = point->path.string();
-  }
-  return jobs::train(job, context);
-}
-
 jobs::JobOptions job_with(const std::vector<std::string>& settings) {
-  std::vector<std::string> all = {"devices=cpu",
-                                  "training.max_epochs=3",
-                                  "training.batch_size=32",
-                                  "training.target_accuracy=default",
-                                  "training.on_divergence=ROLL_BACK",
-                                  "checkpoint={every_epochs: 1 keep_last: 5}",
-                                  "learners.per_device.fixed=2"};
+  std::vector<std::string> all = {"training.on_divergence=ROLL_BACK", "checkpoint={every_epochs: 1 keep_last: 5}"};
   all.insert(all.end(), settings.begin(), settings.end());
-  return load("lenet-digits.txtpb", all);
+  return short_job("lenet-digits.txtpb", all);
 }
 
 // Diverges in its first mini-batches with the job's learning rate, and trains well with a thousandth of it.
@@ -111,6 +47,18 @@ std::vector<nlohmann::json> lines_of(const fs::path& output, const std::string& 
   return lines;
 }
 
+// A run that has checkpoints of its start and of each of its three epochs.
+struct TrainedRun {
+  TrainedRun() { REQUIRE(all.size() == 4); }
+
+  TemporaryDirectory output;
+  fs::path checkpoints = jobs::checkpoints_of(output.path());
+  std::vector<jobs::Checkpoint> all = [this] {
+    train_part(job_with({"learning_rate.base=0.01", "synchronization={sma {}}"}), output.path());
+    return jobs::list_checkpoints(checkpoints);
+  }();
+};
+
 }  // namespace
 
 TEST_CASE("a diverged run goes back to its start with a lower learning rate, and then trains like a run with that rate",
@@ -119,11 +67,10 @@ TEST_CASE("a diverged run goes back to its start with a lower learning rate, and
     CAPTURE(scheme);
     const std::string synchronization = std::string("synchronization={") + scheme + "}";
     const TemporaryDirectory output;
-    Watcher watcher(kNever);
-    const jobs::RunSummary summary = train_part(diverging({synchronization}), output.path(), watcher);
-    CHECK(summary.status == RunStatus::kCompleted);
-    REQUIRE(watcher.rollbacks.size() == 1);
-    const jobs::RollbackRow& row = watcher.rollbacks.front();
+    const Part part = train_part(diverging({synchronization}), output.path());
+    CHECK(part.summary.status == RunStatus::kCompleted);
+    REQUIRE(part.rollbacks.size() == 1);
+    const jobs::RollbackRow& row = part.rollbacks.front();
     CHECK(row.to_batch == 0);
     CHECK(row.rollbacks == 1);
     CHECK(row.factor == 0.00002);
@@ -131,8 +78,8 @@ TEST_CASE("a diverged run goes back to its start with a lower learning rate, and
     CHECK_THAT(row.reason, ContainsSubstring("training diverged"));
     CHECK(fs::path(row.checkpoint).filename() == "000000000000");
     // The clock goes on: the epoch's time counts from the run's beginning.
-    CHECK(watcher.rows.front().elapsed_seconds > row.elapsed_seconds);
-    CHECK(watcher.rows.front().learning_rate == Approx(0.02));
+    CHECK(part.rows.front().elapsed_seconds > row.elapsed_seconds);
+    CHECK(part.rows.front().learning_rate == Approx(0.02));
 
     const auto lines = lines_of(output.path(), "rollback");
     REQUIRE(lines.size() == 1);
@@ -153,32 +100,28 @@ TEST_CASE("a diverged run goes back to its start with a lower learning rate, and
     const jobs::JobOptions calm = job_with({"learning_rate={base: 0.02 with_learners: KEEP}", "training.max_epochs=2",
                                             "training.on_divergence=STOP", synchronization});
     const TemporaryDirectory beside;
-    Watcher other(kNever);
-    CHECK(train_part(calm, beside.path(), other).model_sha256 == summary.model_sha256);
+    CHECK(train_part(calm, beside.path()).summary.model_sha256 == part.summary.model_sha256);
   }
 }
 
 TEST_CASE("a run that is stopped after a roll-back ends with the bytes of one that never stopped", "[divergence]") {
   const jobs::JobOptions job = diverging({"synchronization={sma {}}"});
   const TemporaryDirectory whole;
-  Watcher watcher(kNever);
-  const jobs::RunSummary expected = train_part(job, whole.path(), watcher);
+  const jobs::RunSummary expected = train_part(job, whole.path()).summary;
   REQUIRE(expected.status == RunStatus::kCompleted);
 
   const TemporaryDirectory parts;
-  Watcher first(kNever);
-  first.stops_at_rollback = true;
-  CHECK(train_part(job, parts.path(), first).status == RunStatus::kStopped);
+  const Part first = train_part(job, parts.path(), {.stops_at_rollback = true});
+  CHECK(first.summary.status == RunStatus::kStopped);
   REQUIRE(first.rollbacks.size() == 1);
   for (const int looks : {300, 900}) {
-    Watcher next(looks);
-    CHECK(train_part(job, parts.path(), next).status == RunStatus::kStopped);
+    const Part next = train_part(job, parts.path(), looks);
+    CHECK(next.summary.status == RunStatus::kStopped);
     CHECK(next.rollbacks.empty());  // the lower learning rate is part of the checkpoint
   }
-  Watcher last(kNever);
-  const jobs::RunSummary summary = train_part(job, parts.path(), last);
-  CHECK(summary.status == RunStatus::kCompleted);
-  CHECK(summary.model_sha256 == expected.model_sha256);
+  const Part last = train_part(job, parts.path());
+  CHECK(last.summary.status == RunStatus::kCompleted);
+  CHECK(last.summary.model_sha256 == expected.model_sha256);
   CHECK(lines_of(parts.path(), "rollback").size() == 1);
 }
 
@@ -186,35 +129,30 @@ TEST_CASE("after three roll-backs a run ends as one that does not go back, also 
           "[divergence]") {
   const std::vector<std::string> settings = {"training.rollback_factor=0.5"};
   const TemporaryDirectory whole;
-  Watcher watcher(kNever);
-  const jobs::RunSummary summary = train_part(diverging(settings), whole.path(), watcher);
-  CHECK(summary.status == RunStatus::kDiverged);
-  REQUIRE(watcher.rollbacks.size() == 3);
-  CHECK(watcher.rollbacks[2].factor == 0.125);
-  CHECK_THAT(summary.message, ContainsSubstring("training diverged") &&
-                                  ContainsSubstring("the run has gone back 3 times, to 0.125 times the learning rate"));
+  const Part three = train_part(diverging(settings), whole.path());
+  CHECK(three.summary.status == RunStatus::kDiverged);
+  REQUIRE(three.rollbacks.size() == 3);
+  CHECK(three.rollbacks[2].factor == 0.125);
+  CHECK_THAT(three.summary.message,
+             ContainsSubstring("training diverged") &&
+                 ContainsSubstring("the run has gone back 3 times, to 0.125 times the learning rate"));
 
   const TemporaryDirectory parts;
   for (int part = 0; part < 3; ++part) {
-    Watcher one(kNever);
-    one.stops_at_rollback = true;
-    CHECK(train_part(diverging(settings), parts.path(), one).status == RunStatus::kStopped);
+    const Part one = train_part(diverging(settings), parts.path(), {.stops_at_rollback = true});
+    CHECK(one.summary.status == RunStatus::kStopped);
     REQUIRE(one.rollbacks.size() == 1);
     CHECK(one.rollbacks.front().rollbacks == part + 1);
   }
-  Watcher last(kNever);
-  CHECK(train_part(diverging(settings), parts.path(), last).status == RunStatus::kDiverged);
+  const Part last = train_part(diverging(settings), parts.path());
+  CHECK(last.summary.status == RunStatus::kDiverged);
   CHECK(last.rollbacks.empty());
 }
 
 TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are passed over, and renamed",
           "[divergence]") {
-  const TemporaryDirectory output;
-  Watcher watcher(kNever);
-  train_part(job_with({"learning_rate.base=0.01", "synchronization={sma {}}"}), output.path(), watcher);
-  const fs::path checkpoints = jobs::checkpoints_of(output.path());
-  const auto all = jobs::list_checkpoints(checkpoints);
-  REQUIRE(all.size() == 4);  // of the start, and of each epoch
+  const TrainedRun trained;
+  const auto& [output, checkpoints, all] = trained;
   CHECK(all.front().batches == 0);
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
@@ -254,12 +192,8 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
 
 TEST_CASE("checkpoints within the rise of the loss, and those that led to a divergence, are passed over",
           "[divergence]") {
-  const TemporaryDirectory output;
-  Watcher watcher(kNever);
-  train_part(job_with({"learning_rate.base=0.01", "synchronization={sma {}}"}), output.path(), watcher);
-  const fs::path checkpoints = jobs::checkpoints_of(output.path());
-  const auto all = jobs::list_checkpoints(checkpoints);
-  REQUIRE(all.size() == 4);
+  const TrainedRun trained;
+  const auto& [output, checkpoints, all] = trained;
   std::vector<std::string> warnings;
   const auto warn = [&](const std::string& text) { warnings.push_back(text); };
   CHECK(jobs::find_rollback_point(checkpoints, {.before = all[3].batches}, warn)->path == all[3].path);
@@ -289,11 +223,10 @@ TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]")
       "optimizer={sgd { momentum: 0 }}",
       "synchronization={sma {}}"};
   const TemporaryDirectory output;
-  Watcher watcher(kNever);
-  const jobs::RunSummary summary = train_part(job_with(settings), output.path(), watcher);
-  CHECK(summary.status == RunStatus::kCompleted);
-  REQUIRE(watcher.rollbacks.size() == 1);
-  const jobs::RollbackRow& row = watcher.rollbacks.front();
+  const Part part = train_part(job_with(settings), output.path());
+  CHECK(part.summary.status == RunStatus::kCompleted);
+  REQUIRE(part.rollbacks.size() == 1);
+  const jobs::RollbackRow& row = part.rollbacks.front();
   CHECK_THAT(row.reason, ContainsSubstring("the training loss rose to"));
   REQUIRE(row.loss);
   CHECK(std::isfinite(*row.loss));
@@ -305,17 +238,33 @@ TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]")
   CHECK(before == 4);
 }
 
+TEST_CASE("a run that could not save the checkpoint of its start says that it has none to go back to", "[divergence]") {
+  const TemporaryDirectory output;
+  const auto block = [&] { fs::create_symlink("nowhere", output / "checkpoints"); };
+  const Part part = train_part(diverging(), output.path(), {.at_start = block});
+  CHECK(part.summary.status == RunStatus::kDiverged);
+  CHECK_THAT(part.summary.message, ContainsSubstring("not even the checkpoint of its start could be saved"));
+  REQUIRE_FALSE(part.warnings.empty());
+  CHECK_THAT(part.warnings.front(), ContainsSubstring("was not saved"));
+}
+
+TEST_CASE("a run that diverged before its first checkpoint is told from others without one", "[divergence]") {
+  const TemporaryDirectory output;
+  const Part part = train_part(job_with({"training.on_divergence=STOP", "learning_rate.base=1000"}), output.path());
+  REQUIRE(part.summary.status == RunStatus::kDiverged);
+  CHECK_THROWS_WITH(jobs::check_may_begin(output.path()), ContainsSubstring("diverged before its first checkpoint") &&
+                                                              ContainsSubstring("lower learning_rate.base"));
+}
+
 TEST_CASE("a run without a directory stops where it diverges, and so does a job that does not ask to go back",
           "[divergence]") {
   const jobs::RunSummary without = run(diverging());
   CHECK(without.status == RunStatus::kDiverged);
   const TemporaryDirectory output;
-  Watcher watcher(kNever);
-  const jobs::RunSummary stopped =
-      train_part(job_with({"training.on_divergence=STOP", "learning_rate.base=1000"}), output.path(), watcher);
-  CHECK(stopped.status == RunStatus::kDiverged);
-  CHECK(watcher.rollbacks.empty());
-  CHECK(stopped.message.find("gone back") == std::string::npos);
+  const Part stopped = train_part(job_with({"training.on_divergence=STOP", "learning_rate.base=1000"}), output.path());
+  CHECK(stopped.summary.status == RunStatus::kDiverged);
+  CHECK(stopped.rollbacks.empty());
+  CHECK(stopped.summary.message.find("gone back") == std::string::npos);
   CHECK(jobs::list_checkpoints(jobs::checkpoints_of(output.path())).empty());
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text.h"
+#include "scheduler/loss_watch.h"
+
 namespace arbalest::jobs {
 
 using dataflow::out_of_range;
@@ -38,6 +41,21 @@ DivergenceOptions read_divergence(const v1::Job& job, dataflow::FieldIssues& iss
                "ROLL_BACK goes back to a checkpoint, and checkpoint.keep_last is 0; set it to 1 or more");
   }
   return options;
+}
+
+std::string spike_warning(const TrainingOptions& training, std::int64_t batches) {
+  if (!training.divergence.rolls_back || batches == 0) return "";
+  const std::int64_t window = scheduler::SpikeRule{}.batches_of_window(training.batch_size);
+  const std::int64_t windows = batches * training.max_epochs / window;
+  // The windows of a spike are the last ones, behind those that they are compared with.
+  const std::int64_t first_high = windows - scheduler::LossWatch::kHighWindows;
+  constexpr auto kReference = static_cast<std::int64_t>(scheduler::LossWatch::kReference);
+  if (first_high >= kReference && first_high * window >= batches) return "";
+  return fmt::format(
+      "training.spike_factor has no effect: spikes are told after the first epoch, by {} windows of {} mini-batches, "
+      "and "
+      "the run has {} windows in {}; only numbers that are not finite take it back",
+      kReference + scheduler::LossWatch::kHighWindows, window, windows, counted(training.max_epochs, "epoch"));
 }
 
 }  // namespace arbalest::jobs

@@ -1,9 +1,11 @@
 // The saved weights that a job starts from.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "engine/error.h"
 #include "jobs/options/parameters/name_pattern.h"
 
 namespace arbalest::jobs {
@@ -18,6 +20,8 @@ struct InitializeOptions {
   std::vector<Rename> renames;
   std::vector<NamePattern> fresh;   // parameters of the model that keep their initial values
   std::vector<NamePattern> ignore;  // tensors of the file that are not read
+  // Makes an error that points at `from` in the job file or its --set; unset if the options are no job's.
+  std::function<engine::Error(std::string message)> error = {};
 };
 
 }  // namespace arbalest::jobs

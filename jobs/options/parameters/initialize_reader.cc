@@ -35,7 +35,7 @@ InitializeOptions read_initialize(const v1::Initialize& initialize, const datafl
   InitializeOptions options;
   options.path = initialize.from();
   if (options.path.empty()) {
-    issues.add("initialize.from",
+    issues.add(kFromPath,
                "initialize.from is missing: the safetensors file, or the directory of the run, to start from");
   }
   for (int i = 0; i < initialize.rename_size(); ++i) {

@@ -10,6 +10,8 @@
 
 namespace arbalest::jobs {
 
+inline constexpr const char* kFromPath = "initialize.from";
+
 // Makes the path absolute. `file`: path of the job file.
 void fill_defaults(v1::Initialize& initialize, const std::string& file);
 

@@ -213,8 +213,7 @@ class JobReader {
     }
     if (options_.data.training_examples) {
       const std::int64_t batches = *options_.data.training_examples / options_.training.batch_size;
-      warn(unreached_steps(options_, batches));
-      for (std::string& text : unreached_switches(options_, batches)) warn(std::move(text));
+      for (std::string& text : size_warnings(options_, batches)) warn(std::move(text));
     }
     if (options_.data.has_validation() && options_.data.validation_examples) {
       warn(validation_warning(options_.data, *options_.data.validation_examples, options_.training.target_accuracy));

@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "jobs/messages/text.h"
+#include "jobs/options/divergence/divergence_reader.h"
+#include "jobs/options/readers/learners_reader.h"
 
 namespace arbalest::jobs {
 
@@ -148,6 +150,14 @@ std::vector<std::string> unreached_switches(const JobOptions& options, std::int6
       unreached, options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
       counted(strides.learners(), "learner"), strides.steps(), strides.batches(), batches,
       unreached + 1 == options.switches.size() ? "has" : "and what follows it have"));
+  return warnings;
+}
+
+std::vector<std::string> size_warnings(const JobOptions& options, std::int64_t batches) {
+  std::vector<std::string> warnings = unreached_switches(options, batches);
+  for (std::string text : {unreached_steps(options, batches), spike_warning(options.training, batches)}) {
+    if (!text.empty()) warnings.push_back(std::move(text));
+  }
   return warnings;
 }
 

@@ -1,6 +1,7 @@
 #include "jobs/options/text/field_documentation.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <vector>
 
@@ -189,15 +190,42 @@ void collect_names(const Descriptor& type, std::set<std::string>& names) {
   }
 }
 
-// Paths of all fields of that name, from the top of the job down. The schema has no recursive message.
-void collect(const Descriptor& type, std::string_view name, const std::string& prefix,
-             std::vector<std::string>& paths) {
+// Calls `visit` with all fields and their paths, from the top of the job down. The schema has no recursive message.
+void visit_fields(const Descriptor& type, const std::string& prefix,
+                  const std::function<void(const std::string&, const FieldDescriptor&)>& visit) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string path = prefix + field.name();
-    if (field.name() == name) paths.push_back(path);
-    if (field.message_type() != nullptr) collect(*field.message_type(), name, path + ".", paths);
+    visit(path, field);
+    if (field.message_type() != nullptr) visit_fields(*field.message_type(), path + ".", visit);
   }
+}
+
+std::vector<std::string> paths_ending_with(std::string_view end) {
+  const std::string behind_dot = fmt::format(".{}", end);
+  std::vector<std::string> paths;
+  visit_fields(documented_job(), "", [&](const std::string& path, const FieldDescriptor&) {
+    if (path == end || path.ends_with(behind_dot)) paths.push_back(path);
+  });
+  return paths;
+}
+
+std::vector<std::string> paths_with_value(std::string_view value) {
+  std::vector<std::string> paths;
+  visit_fields(documented_job(), "", [&](const std::string& path, const FieldDescriptor& field) {
+    const auto* type = field.enum_type();
+    if (type != nullptr && type->FindValueByName(std::string(value)) != nullptr) paths.push_back(path);
+  });
+  return paths;
+}
+
+// `what`: "the name fraction"
+std::string describe_all(const std::vector<std::string>& paths, const std::string& what) {
+  if (paths.empty()) return "";
+  if (paths.size() == 1) return describe(paths.front(), *find_field(parse_field_path(paths.front())));
+  std::string text = fmt::format("Fields with {}:\n", what);
+  for (const std::string& each : paths) text += "  " + each + "\n";
+  return text;
 }
 
 }  // namespace
@@ -206,14 +234,8 @@ std::string field_documentation(std::string_view field) {
   const std::vector<FieldPathPart> path = parse_field_path(field);
   if (path.empty()) return "";
   if (const FieldDescriptor* found = find_field(path)) return describe(std::string(field), *found);
-  if (path.size() > 1) return "";
-  std::vector<std::string> paths;
-  collect(documented_job(), field, "", paths);
-  if (paths.empty()) return "";
-  if (paths.size() == 1) return describe(paths.front(), *find_field(parse_field_path(paths.front())));
-  std::string text = fmt::format("Fields with the name {}:\n", field);
-  for (const std::string& each : paths) text += "  " + each + "\n";
-  return text;
+  const std::string named = describe_all(paths_ending_with(field), fmt::format("the name {}", field));
+  return named.empty() ? describe_all(paths_with_value(field), fmt::format("the value {}", field)) : named;
 }
 
 std::string nearest_field(std::string_view field) {

@@ -8,8 +8,9 @@ namespace arbalest::jobs {
 
 // Describes a field: its type, its comment, and for a message its fields, one line each.
 //
-// `field`: the path of a field ("learning_rate.base", "model.layers[0].conv"), or the bare name of one ("base"). If
-// several fields have that name, the text lists their paths. Returns "" if no field of a job has that path or name.
+// `field`: the path of a field ("learning_rate.base", "model.layers[0].conv"), the end of one ("base",
+// "validation.fraction"), or a value of one ("ROLL_BACK"). If several fields are meant, the text lists their paths.
+// Returns "" if a job has no such field or value.
 std::string field_documentation(std::string_view field);
 
 // The path of the field that was meant by `field`, which is none: "learning_rate.base" for "learning_rate.bass". Names

@@ -131,8 +131,11 @@ std::string suggested_name(std::string_view word, std::span<const std::string> n
   const auto shares_end = [&](const std::string& each) {
     return each == name || ends_with_words(each, name) || ends_with_words(name, each);
   };
-  if (std::ranges::count_if(names, shares_end) == 1) return *std::ranges::find_if(names, shares_end);
-  return engine::nearest_name(name, names);
+  const std::string nearest = engine::nearest_name(name, names);
+  if (std::ranges::count_if(names, shares_end) != 1) return nearest;
+  const std::string& shared = *std::ranges::find_if(names, shares_end);
+  // "pacience_epochs" is patience_epochs rather than epochs.
+  return shared.size() < name.size() && !nearest.empty() ? nearest : shared;
 }
 
 std::string known_place(std::string_view word) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/checkpoint/run_transfer.h"
 #include "jobs/messages/failure.h"
@@ -37,8 +39,7 @@ RollbackLimits limits_of(const LiveRun& run, const engine::Error& error) {
   RollbackLimits limits{.last = run.state.rollbacks.to_batch};
   const std::optional<double> loss = loss_of(error);
   if (!loss || !std::isfinite(*loss)) return limits;
-  const scheduler::SpikeRule rule;
-  const std::int64_t window = std::max(rule.window_batches, rule.window_examples / run.job.training.batch_size + 1);
+  const std::int64_t window = scheduler::SpikeRule{}.batches_of_window(run.job.training.batch_size);
   const auto rise = static_cast<std::uint64_t>(window * (scheduler::LossWatch::kHighWindows + 1));
   const std::uint64_t batches = run.session->scheduler().batches();
   limits.before = batches > rise ? batches - rise : 0;
@@ -49,9 +50,14 @@ RollbackLimits limits_of(const LiveRun& run, const engine::Error& error) {
 std::optional<RollbackPoint> find_point(const LiveRun& run, const engine::Error& error, std::string& problem) {
   const auto warn = [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); };
   try {
-    std::optional<RollbackPoint> point =
-        find_rollback_point(checkpoints_of(run.context.output_directory), limits_of(run, error), warn);
-    if (!point) problem = "no checkpoint of finite numbers is left to go back to";
+    const std::filesystem::path checkpoints = checkpoints_of(run.context.output_directory);
+    const bool has_any = !list_checkpoints(checkpoints).empty();
+    std::optional<RollbackPoint> point = find_rollback_point(checkpoints, limits_of(run, error), warn);
+    if (!point) {
+      problem = has_any ? "no checkpoint of finite numbers is left to go back to"
+                        : "the run cannot go back, because not even the checkpoint of its start could be saved: a "
+                          "warning above says why";
+    }
     return point;
   } catch (const std::exception& cause) {
     problem = fmt::format("the run cannot go back: {}", as_error(cause).what());

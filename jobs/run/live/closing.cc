@@ -45,6 +45,7 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
   run.enter(engine::process::Phase::kSaving);
   // Statistics are not re-estimated then, because that takes time.
   const bool is_cut_short = summary.status == RunStatus::kStopped || summary.status == RunStatus::kDiverged;
+  if (summary.status != RunStatus::kDiverged) scheduler.verify_copies();
   if (is_cut_short) save(run, scheduler.snapshot(scheduler::Statistics::kAveraged));
   save(run, scheduler.snapshot());
   if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);

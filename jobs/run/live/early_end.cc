@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "jobs/checkpoint/run_end.h"
 #include "jobs/messages/text.h"
 
 namespace arbalest::jobs {
@@ -18,13 +19,16 @@ std::string signal_name(int signal) {
 
 }  // namespace
 
-Requests end_requests(const LiveRun& run) {
-  constexpr double kSecondsPerMinute = 60.0;
-  const std::optional<double>& minutes = run.job.training.max_minutes;
+Requests end_requests(const LiveRun& run, double epoch_seconds) {
   Requests requests;
   if (run.context.stop_signal != nullptr) requests.stop_signal = *run.context.stop_signal;
-  requests.time_is_over = run.leads() && minutes && run.seconds() >= *minutes * kSecondsPerMinute;
+  requests.time_is_over =
+      run.leads() && minutes_are_over(run.job.training, run.state.training_seconds + epoch_seconds);
   return requests;
+}
+
+bool is_last_epoch(const LiveRun& run, int epoch, bool reached) {
+  return reached || epoch == run.job.training.max_epochs || run.scores.patience_is_over();
 }
 
 bool ends_before_epoch(LiveRun& run) {
@@ -36,8 +40,7 @@ bool ends_before_epoch(LiveRun& run) {
     return true;
   }
   if (!run.scores.patience_is_over()) return false;
-  run.summary.message = fmt::format("ended early: {} without an improvement (training.patience_epochs)",
-                                    counted(*run.job.training.patience_epochs, "epoch"));
+  run.summary.message = fmt::format("ended early: {}", patience_text(run.job.training));
   return true;
 }
 

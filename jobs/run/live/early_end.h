@@ -6,7 +6,11 @@
 namespace arbalest::jobs {
 
 // What this process asks for: a stop if it has got a signal, and, on rank 0, an end if training.max_minutes are over.
-Requests end_requests(const LiveRun& run);
+// `epoch_seconds`: of training in the epoch under way.
+Requests end_requests(const LiveRun& run, double epoch_seconds);
+
+// Whether nothing is trained after this epoch, which has ended and was evaluated. `reached`: whether the target is.
+bool is_last_epoch(const LiveRun& run, int epoch, bool reached);
 
 // Ends the run before its next epoch if the target is reached, which an earlier process of the run may have done, or if
 // the score has not improved for too long: sets status and message. Returns whether it has ended.

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_results.h"
@@ -81,12 +82,26 @@ void announce_run(const LiveRun& run) {
   RunStart start = describe_run(run.job, *run.session, run.scores.accuracy_set());
   start.devices = run.summary.devices;
   start.learners_per_device = run.summary.learners_per_device;
+  start.learner_steps = run.state.learners;
   start.elapsed_seconds = run.seconds();
   start.data_root = absolute(run.context.data_root);
   start.output_directory = run.context.output_directory;
   start.resumed = run.resumed;
   start.weights = run.weights_text;
   run.tell(&RunObserver::on_start, start);
+}
+
+void take_over_best(LiveRun& run, RunCheckpoints* checkpoints) {
+  if (!run.leads() || run.context.output_directory.empty()) return;
+  const BestModelNeeds needs{.run_directory = run.context.output_directory,
+                             .checkpoint = run.context.resumed_path,
+                             .batches = run.session->scheduler().batches(),
+                             .best = run.state.best_model,
+                             .keeps = checkpoints != nullptr && run.job.checkpoint.keep_best > 0,
+                             .smaller_is_better = run.scores.smaller_is_better()};
+  run.state.best_model =
+      take_over_best_model(needs, [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); });
+  if (checkpoints != nullptr) checkpoints->set_best(run.state.best_model);
 }
 
 }  // namespace arbalest::jobs

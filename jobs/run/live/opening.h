@@ -2,6 +2,7 @@
 #pragma once
 
 #include "jobs/run/live/live_run.h"
+#include "jobs/run/run_checkpoints.h"
 
 namespace arbalest::jobs {
 
@@ -11,5 +12,7 @@ void open_run(LiveRun& run);
 void resume_run(LiveRun& run, SavedRun& saved);
 // Tells the observers that the run starts.
 void announce_run(const LiveRun& run);
+// Makes best.safetensors the best model until here (take_over_best_model). `checkpoints` may be null.
+void take_over_best(LiveRun& run, RunCheckpoints* checkpoints);
 
 }  // namespace arbalest::jobs

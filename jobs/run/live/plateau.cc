@@ -26,7 +26,7 @@ bool count_epoch(const scheduler::Plateau& rule, std::optional<double> score, bo
   return true;
 }
 
-void follow_plateau(LiveRun& run, int epoch) {
+void follow_plateau(LiveRun& run, int epoch, bool is_last) {
   const scheduler::LearningRateSchedule& schedule = run.job.learning_rate;
   const auto* rule = std::get_if<scheduler::Plateau>(&schedule.curve);
   if (rule == nullptr) return;
@@ -34,6 +34,7 @@ void follow_plateau(LiveRun& run, int epoch) {
   const bool is_judged = epoch >= schedule.warm_up.epochs;
   if (!count_epoch(*rule, run.scores.decisive_score(), run.scores.smaller_is_better(), is_judged, state)) return;
   run.apply_rate_factor();
+  if (is_last) return;
   const scheduler::Scheduler& scheduler = run.session->scheduler();
   const RateDropRow row{.batch = scheduler.batches(),
                         .epoch = scheduler.progress(),

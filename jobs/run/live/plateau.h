@@ -16,7 +16,8 @@ bool count_epoch(const scheduler::Plateau& rule, std::optional<double> score, bo
                  PlateauState& state);
 
 // Counts the epoch that has ended and was evaluated, if the job has this schedule. At a drop, lowers the learning rate
-// and tells the observers.
-void follow_plateau(LiveRun& run, int epoch);
+// and tells the observers. A drop after the last epoch is not told, because nothing is trained with it; a run that goes
+// on from there with more epochs has it.
+void follow_plateau(LiveRun& run, int epoch, bool is_last);
 
 }  // namespace arbalest::jobs

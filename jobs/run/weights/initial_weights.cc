@@ -9,6 +9,7 @@
 #include "dataflow/parameter_rules.h"
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
+#include "jobs/messages/nearest_path.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/parameters/parameter_patterns.h"
 #include "jobs/run/weights/misfits.h"
@@ -29,6 +30,18 @@ bool is_counter(std::string_view name) {
   return name == kCounter || (name.ends_with(kCounter) && name[name.size() - kCounter.size() - 1] == '.');
 }
 
+// Throws if the file does not exist; the message points at the job and names what there is instead.
+void check_exists(const InitializeOptions& options, const std::string& file) {
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown) || unknown) return;  // opening the file fails, too, and says why
+  const std::string problem =
+      file == options.path
+          ? fmt::format("'{}' does not exist{}", file, nearest_path_hint(file))
+          : fmt::format("the directory '{}' has no model.safetensors: its run has not ended, or it is no run's",
+                        options.path);
+  throw engine::Error(engine::ErrorKind::kCheckpoint, options.error ? options.error(problem).what() : problem);
+}
+
 class Matcher {
  public:
   Matcher(const InitializeOptions& options, const dataflow::Graph& graph)
@@ -41,6 +54,7 @@ class Matcher {
 
   InitialWeights match() {
     weights_.path = file_of(options_.path);
+    check_exists(options_, weights_.path);
     for (StoredTensor& stored : read_stored_tensors(weights_.path)) place(std::move(stored));
     for (const std::string& name : names_) {
       if (matches_any(options_.fresh, name)) {

@@ -1,0 +1,145 @@
+#include "jobs/checkpoint/best_model.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/checkpoint/saved_run.h"
+#include "jobs/export/safetensors.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Warn = std::function<void(const std::string&)>;
+
+constexpr const char* kScore = "score";
+constexpr const char* kBatches = "mini_batches";
+
+template <typename Number>
+std::optional<Number> number_in(const std::map<std::string, std::string>& metadata, const char* name) {
+  const auto found = metadata.find(name);
+  if (found == metadata.end()) return std::nullopt;
+  const std::string& text = found->second;
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// A model that best.safetensors can be made of.
+struct Source {
+  BestModel model;
+  std::function<scheduler::Tensors()> read;
+};
+
+// The checkpoints until here whose model was evaluated.
+void add_checkpoints(const fs::path& checkpoints, std::uint64_t batches, std::vector<Source>& sources) {
+  for (const Checkpoint& checkpoint : list_checkpoints(checkpoints)) {
+    if (checkpoint.batches > batches) continue;
+    const std::optional<double> score = score_of(checkpoint);
+    if (!score) continue;
+    sources.push_back(
+        {{*score, checkpoint.batches}, [path = checkpoint.path] { return read_saved_model(open_checkpoint(path)); }});
+  }
+}
+
+std::vector<Source> sources_of(const BestModelNeeds& needs) {
+  std::vector<Source> sources;
+  add_checkpoints(checkpoints_of(needs.run_directory), needs.batches, sources);
+  if (needs.checkpoint.empty()) return sources;
+  const fs::path around = needs.checkpoint.parent_path();
+  std::error_code error;
+  if (fs::equivalent(around, checkpoints_of(needs.run_directory), error)) return sources;
+  add_checkpoints(around, needs.batches, sources);
+  const fs::path run = around.parent_path();
+  if (const std::optional<BestModel> best = best_model_in(run); best && best->batches <= needs.batches) {
+    sources.push_back({*best, [file = run / kBestModel] { return read_safetensors(file); }});
+  }
+  return sources;
+}
+
+std::string text_of(const BestModel& model) {
+  return fmt::format("mini-batch {} (score {:.6g})", model.batches, model.score);
+}
+
+void set_file_aside(const fs::path& file, const Warn& warn) {
+  fs::path aside = file;
+  aside += ".superseded";
+  std::error_code error;
+  fs::rename(file, aside, error);
+  warn(error ? fmt::format("'{}' is not the best model until here, and cannot be renamed: {}", file.string(),
+                           error.message())
+             : fmt::format("'{}' was not the best model at the point that the run goes on from; it is now '{}'",
+                           file.string(), aside.filename().string()));
+}
+
+// Returns whether best.safetensors is now the model of `source`.
+bool write_from(const Source& source, const fs::path& run_directory, const Warn& warn) {
+  try {
+    write_best_model(run_directory, source.read(), source.model);
+    return true;
+  } catch (const engine::Error& error) {
+    warn(fmt::format("the best model until here, of {}, cannot be kept: {}", text_of(source.model), error.what()));
+    return false;
+  }
+}
+
+}  // namespace
+
+void write_best_model(const fs::path& run_directory, const scheduler::Tensors& model, const BestModel& best) {
+  write_safetensors(
+      run_directory / kBestModel, model,
+      {{"format", "arbalest"}, {kBatches, std::to_string(best.batches)}, {kScore, fmt::format("{}", best.score)}});
+}
+
+std::optional<BestModel> best_model_in(const fs::path& run_directory) {
+  try {
+    const auto metadata = read_safetensors_metadata(run_directory / kBestModel);
+    const auto score = number_in<double>(metadata, kScore);
+    const auto batches = number_in<std::uint64_t>(metadata, kBatches);
+    if (score && batches) return BestModel{*score, *batches};
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kCheckpoint) throw;  // the file is missing or damaged
+  }
+  return std::nullopt;
+}
+
+std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const Warn& warn) {
+  const fs::path file = needs.run_directory / kBestModel;
+  if (needs.best && best_model_in(needs.run_directory) == needs.best) return needs.best;
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(file, error))) set_file_aside(file, warn);
+  const bool is_new = needs.checkpoint.empty() && !needs.best;
+  if (!needs.keeps || is_new) return std::nullopt;
+  std::vector<Source> sources = sources_of(needs);
+  std::ranges::stable_sort(sources, [&](const Source& a, const Source& b) {
+    if ((a.model == needs.best) != (b.model == needs.best)) return a.model == needs.best;
+    return needs.smaller_is_better ? a.model.score < b.model.score : a.model.score > b.model.score;
+  });
+  std::optional<BestModel> taken;
+  for (const Source& source : sources) {
+    if (!write_from(source, needs.run_directory, warn)) continue;
+    taken = source.model;
+    break;
+  }
+  if (!needs.best || taken == needs.best) return taken;
+  warn(fmt::format("the best model until here, of {}, was not kept: no checkpoint holds it; {} {}",
+                   text_of(*needs.best), kBestModel,
+                   taken ? fmt::format("is that of {}, the best of the checkpoints", text_of(*taken))
+                         : "will be the model of the next epoch that ends"));
+  return taken;
+}
+
+}  // namespace arbalest::jobs

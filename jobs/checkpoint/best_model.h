@@ -1,0 +1,43 @@
+// best.safetensors: the best model of a run at the end of an epoch, in the run's directory. The file says which model
+// it is, so a run that goes back to an earlier checkpoint can tell whether the file is part of its history.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "jobs/checkpoint/run_state.h"
+#include "scheduler/training_state.h"
+
+namespace arbalest::jobs {
+
+inline constexpr const char* kBestModel = "best.safetensors";
+
+// Throws as write_safetensors does.
+void write_best_model(const std::filesystem::path& run_directory, const scheduler::Tensors& model,
+                      const BestModel& best);
+
+// Returns what best.safetensors says about itself; none if there is no such file, or if it does not tell.
+std::optional<BestModel> best_model_in(const std::filesystem::path& run_directory);
+
+// A run that begins or goes on, and its best model until there.
+struct BestModelNeeds {
+  std::filesystem::path run_directory;    // where the run goes on
+  std::filesystem::path checkpoint = {};  // the checkpoint that it goes on from; "": it begins
+  std::uint64_t batches = 0;              // mini-batches that it has trained
+  std::optional<BestModel> best = {};     // RunState::best_model
+  bool keeps = true;                      // whether the job keeps a best model
+  bool smaller_is_better = false;
+};
+
+// Makes best.safetensors the model that `needs.best` names. A file of another model gets the name
+// best.safetensors.superseded. The bytes come from that file, from the run of the checkpoint, or from a checkpoint that
+// was saved with this model. If none of them has it, best.safetensors becomes the best model of the checkpoints until
+// here, or there is none. Returns the model that the file holds then. `warn` is told what is missing or renamed, and
+// of errors.
+std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs,
+                                              const std::function<void(const std::string&)>& warn);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,117 @@
+#include "jobs/report/run_claim.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/report/output_directory.h"
+#include "jobs/report/run_files.h"
+#include "jobs/report/run_lock.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+namespace fs = std::filesystem;
+
+namespace {
+
+[[noreturn]] void fail_running(const fs::path& directory) {
+  const std::optional<int> process = running_process(directory);
+  engine::fail(ErrorKind::kUsage,
+               "{} is training in '{}' at present; wait for it, or choose another directory with --output",
+               process ? fmt::format("process {}", *process) : "another process", directory.string());
+}
+
+[[noreturn]] void fail_used(const fs::path& directory, const char* file) {
+  if (is_running(directory)) fail_running(directory);
+  engine::fail(
+      ErrorKind::kUsage,
+      "'{}' holds a run already ({}); go on with it by --resume=auto, or choose another directory with --output",
+      directory.string(), file);
+}
+
+void check_holds_no_run(const fs::path& directory) {
+  for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile}) {
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
+  }
+  // Without this, the run would delete its own checkpoints in favor of later ones of another run.
+  std::error_code error;
+  if (fs::exists(checkpoints_of(directory), error) && !list_checkpoints(checkpoints_of(directory)).empty()) {
+    fail_used(directory, "checkpoints");
+  }
+}
+
+// Returns the run in `folder` whose log was written last; "" if there is none.
+fs::path newest_run_in(const fs::path& folder) {
+  fs::path newest;
+  fs::file_time_type time;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code missing;
+    const fs::file_time_type written = fs::last_write_time(entry->path() / kMetricsFile, missing);
+    if (missing || (!newest.empty() && written < time)) continue;
+    newest = entry->path();
+    time = written;
+  }
+  return newest;
+}
+
+// A run there would lie among the runs, and --resume=auto would begin a new one instead of going on.
+void check_is_no_folder_of_runs(const fs::path& directory) {
+  for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile}) {
+    std::error_code error;
+    if (fs::exists(fs::symlink_status(directory / file, error))) return;
+  }
+  const fs::path newest = newest_run_in(directory);
+  if (newest.empty()) return;
+  engine::fail(
+      ErrorKind::kUsage,
+      "'{}' is a folder of runs, not the directory of one; its newest run is '{}': go on with that by --output "
+      "{} --resume=auto, or name a new directory in the folder",
+      directory.string(), newest.string(), newest.string());
+}
+
+// Creates metrics.jsonl and opens it for appending. The process that creates it owns the directory.
+int claim(const fs::path& directory) {
+  const fs::path path = directory / kMetricsFile;
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
+  if (file < 0) fail_directory("write to", directory, errno);
+  // Shows other processes that the run is alive (is_running). A file system without locks only lacks that answer.
+  static_cast<void>(flock(file, LOCK_EX | LOCK_NB));
+  return file;
+}
+
+// Opens the metrics.jsonl of a directory that may hold a run. The process of that run must have ended.
+int claim_existing(const fs::path& directory) {
+  const fs::path path = directory / kMetricsFile;
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) fail_directory("write to", directory, errno);
+  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(file);
+    fail_running(directory);
+  }
+  return file;
+}
+
+}  // namespace
+
+int claim_run(const fs::path& directory, ExistingRun existing) {
+  check_is_no_folder_of_runs(directory);
+  if (existing == ExistingRun::kContinue) return claim_existing(directory);
+  check_holds_no_run(directory);
+  return claim(directory);
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,12 @@
+// Names of the files in a run's directory.
+#pragma once
+
+namespace arbalest::jobs {
+
+inline constexpr const char* kJobFile = "job.txtpb";
+inline constexpr const char* kReplayFile = "replay.txtpb";
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kMetricsFile = "metrics.jsonl";
+inline constexpr const char* kSummaryFile = "summary.json";
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,121 @@
+// Which model best.safetensors holds when a run goes on.
+#include "jobs/checkpoint/best_model.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/saved_run.h"
+#include "jobs/export/safetensors.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+namespace fs = std::filesystem;
+using jobs::BestModel;
+
+scheduler::Tensors model_of(float value) { return {{.name = "w", .shape = {1}, .values = {value}}}; }
+
+// A checkpoint whose model was evaluated, with its number of mini-batches as the model's weight.
+fs::path write_checkpoint(const fs::path& run, std::uint64_t batches, double score) {
+  const auto value = static_cast<float>(batches);
+  jobs::SavedRun saved;
+  saved.training.batches = batches;
+  saved.training.model = model_of(value);
+  saved.training.learners.push_back({.weights = model_of(value)});
+  saved.model = model_of(value);
+  saved.run.present_score = score;
+  return jobs::write_saved_run(jobs::checkpoints_of(run), saved);
+}
+
+float best_value(const fs::path& run) { return jobs::read_safetensors(run / jobs::kBestModel).at(0).values.at(0); }
+
+struct Take {
+  std::optional<BestModel> operator()(const jobs::BestModelNeeds& needs) {
+    warnings.clear();
+    return jobs::take_over_best_model(needs, [this](const std::string& text) { warnings.push_back(text); });
+  }
+  std::vector<std::string> warnings;
+};
+
+}  // namespace
+
+TEST_CASE("best.safetensors tells its score to the last digit, and a file of another program tells none") {
+  const TemporaryDirectory run;
+  CHECK_FALSE(jobs::best_model_in(run.path()));
+  const BestModel best{0.1 + 0.2, 123456789012345};
+  jobs::write_best_model(run.path(), model_of(1.0F), best);
+  CHECK(jobs::best_model_in(run.path()) == best);
+  jobs::write_safetensors(run / jobs::kBestModel, model_of(1.0F), {{"score", "0.5 or so"}, {"mini_batches", "3"}});
+  CHECK_FALSE(jobs::best_model_in(run.path()));
+  write_text(run / jobs::kBestModel, "no safetensors");
+  CHECK_FALSE(jobs::best_model_in(run.path()));
+}
+
+TEST_CASE(
+    "the best model of a point is taken from the file, a checkpoint, or the best of the checkpoints until there") {
+  const TemporaryDirectory run;
+  write_checkpoint(run.path(), 100, 0.5);
+  write_checkpoint(run.path(), 200, 0.75);
+  const fs::path third = write_checkpoint(run.path(), 300, 0.625);
+  write_checkpoint(run.path(), 400, 0.875);
+  jobs::write_best_model(run.path(), model_of(400.0F), {0.875, 400});
+  Take take;
+  CHECK(take({.run_directory = run.path(), .batches = 450, .best = BestModel{0.875, 400}}) == BestModel{0.875, 400});
+  CHECK(take.warnings.empty());
+
+  CHECK(take({.run_directory = run.path(), .checkpoint = third, .batches = 300, .best = BestModel{0.75, 200}}) ==
+        BestModel{0.75, 200});
+  CHECK(best_value(run.path()) == 200.0F);
+  REQUIRE(take.warnings.size() == 1);
+  CHECK_THAT(take.warnings[0], ContainsSubstring("best.safetensors' was not the best model"));
+
+  // No file has the model of mini-batch 150.
+  CHECK(take({.run_directory = run.path(), .checkpoint = third, .batches = 300, .best = BestModel{0.8, 150}}) ==
+        BestModel{0.75, 200});
+  REQUIRE(take.warnings.size() == 2);
+  CHECK_THAT(take.warnings[1], ContainsSubstring("mini-batch 150 (score 0.8)") &&
+                                   ContainsSubstring("is that of mini-batch 200 (score 0.75)"));
+  jobs::BestModelNeeds smaller{.run_directory = run.path(), .batches = 300, .best = BestModel{0.1, 150}};
+  smaller.smaller_is_better = true;
+  CHECK(take(smaller) == BestModel{0.5, 100});
+}
+
+TEST_CASE("the best model is taken along to another directory, from the run's file or from a checkpoint") {
+  const TemporaryDirectory run;
+  const fs::path first = write_checkpoint(run.path(), 100, 0.5);
+  const fs::path second = write_checkpoint(run.path(), 200, 0.25);
+  jobs::write_best_model(run.path(), model_of(50.0F), {0.875, 50});
+  Take take;
+  const TemporaryDirectory other;
+  CHECK(take({.run_directory = other.path(), .checkpoint = second, .batches = 200, .best = BestModel{0.875, 50}}) ==
+        BestModel{0.875, 50});
+  CHECK(best_value(other.path()) == 50.0F);
+  CHECK(best_value(run.path()) == 50.0F);
+  const TemporaryDirectory third;
+  CHECK(take({.run_directory = third.path(), .checkpoint = second, .batches = 200, .best = BestModel{0.5, 100}}) ==
+        BestModel{0.5, 100});
+  CHECK(take.warnings.empty());
+
+  // A job that keeps no best model gets none, but does not keep a stale one.
+  CHECK_FALSE(take({.run_directory = third.path(), .batches = 200, .best = BestModel{0.25, 200}, .keeps = false}));
+  CHECK_FALSE(fs::exists(third / jobs::kBestModel));
+  CHECK(fs::exists(third / "best.safetensors.superseded"));
+}
+
+TEST_CASE("a damaged checkpoint gives no best model") {
+  const TemporaryDirectory run;
+  const fs::path first = write_checkpoint(run.path(), 100, 0.5);
+  write_text(first / "model.safetensors", "damaged");
+  Take take;
+  CHECK_FALSE(take({.run_directory = run.path(), .batches = 150, .best = BestModel{0.5, 100}}));
+  REQUIRE(take.warnings.size() == 2);
+  CHECK_THAT(take.warnings[0], ContainsSubstring("cannot be kept") && ContainsSubstring("model.safetensors"));
+  CHECK_THAT(take.warnings[1], ContainsSubstring("no checkpoint holds it"));
+}
+
+}  // namespace arbalest::tests
