@@ -17,30 +17,21 @@
 
 #include "engine/error.h"
 #include "engine/process/last_exit.h"
-#include "engine/process/operations/operation.h"
 #include "engine/process/phase.h"
+#include "engine/process/turn_queue.h"
 #include "engine/process/watchdog.h"
 
 namespace arbalest::engine::process {
 
 class Progress;
 
-// An operation that the thread is asked to run. Its owner may use it again when it has ended.
-struct Submission {
-  Operation* operation = nullptr;
-  int channel = 0;
-  std::optional<std::uint64_t> turn = {};  // 0, 1, 2, ... in the same order on every rank
-  bool waits_for_turn = false;             // starts only after all earlier turns have started
-  bool is_done = false;                    // guarded by the thread's mutex
-};
-
 struct CommunicationOptions {
   WatchdogOptions watchdog = {};
-  // Limit for the start of MPI, which waits for all processes. After it the process ends with exit code 8.
+  // MPI waits for all processes when it starts. If that takes longer, the process ends with exit code 8.
   double start_timeout_seconds = 120.0;
   // After a failure the owner has this long to call abort() or to destroy the thread. Then the process is ended.
   double owner_ends_seconds = 3.0;
-  // The exit code where the process is ended because of an error of its own. Empty: always 8.
+  // Gives the exit code of a process that is ended because of an error of its own. If it is empty, the code is 8.
   std::function<int(ErrorKind kind)> exit_code = {};
 };
 
@@ -55,10 +46,10 @@ class CommunicationThread {
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
-  // Only its numbers and names may be asked for; the thread makes the other calls.
+  // Other threads may ask it only for numbers and names.
   const Transport& transport() const noexcept { return *transport_; }
 
-  // Any thread may call these.
+  // Any thread may call the following functions.
   void start(Submission& submission);
   bool is_done(const Submission& submission);
   // Blocks until the operation is done. Throws kPeer if another process has died or failed, and the error of this
@@ -78,7 +69,7 @@ class CommunicationThread {
   // messages.
   [[noreturn]] void abort(int exit_code);
 
-  // CPU time of the thread.
+  // Returns the CPU time of the thread.
   double cpu_seconds() const;
 
  private:
@@ -87,10 +78,10 @@ class CommunicationThread {
   void run(const Open& open);
   void communicate(Progress& progress);
   bool take_orders(Progress& progress);
-  void take_submissions();
-  void pass_turn(std::uint64_t turn);
   bool settle(Progress& progress);
   void publish(Stage stage, const std::optional<Error>& failure);
+
+  // communication_end.cc
   void close_transport();
   void arm_last_exit(const Error& failure);
   void end_after_failure(const Error& failure, bool is_error_of_other_rank);
@@ -108,10 +99,8 @@ class CommunicationThread {
   std::condition_variable ordered_;  // the thread sleeps here
   std::condition_variable changed_;  // everybody else waits here
   Stage stage_ = Stage::kOpening;
-  std::optional<Error> failure_;            // with kFailed and kNotOpened
-  std::vector<Submission*> submissions_;    // that the thread has not taken
-  std::uint64_t next_turn_ = 0;             // all before it have started
-  std::vector<std::uint64_t> later_turns_;  // that have started
+  std::optional<Error> failure_;  // set with kFailed and kNotOpened
+  TurnQueue queue_;               // operations that the thread has not taken
   bool has_orders_ = false;
   bool wants_close_ = false;
   bool stops_ = false;
@@ -120,7 +109,7 @@ class CommunicationThread {
 
   // Used by the thread only.
   std::vector<Submission*> active_;
-  std::size_t started_ = 0;  // of the active ones
+  std::size_t started_ = 0;  // number of active operations that have been started
 
   std::thread thread_;
 };

@@ -6,27 +6,8 @@
 
 namespace arbalest::engine::process {
 
-namespace {
-
-// Runs `body` and returns the error that it throws.
-template <typename Body>
-std::optional<Error> error_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Error(ErrorKind::kOutOfMemory, "out of memory for the messages between processes");
-  } catch (const std::exception& error) {
-    return Error(ErrorKind::kInternal, error.what());
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 Progress::Progress(Transport& transport, WatchdogOptions options, double now)
-    : transport_(transport), watchdog_(transport, std::move(options), now), now_(now) {
+    : transport_(transport), watchdog_(transport, std::move(options), now), now_(now), awake_(now) {
   watchdog_.on_question([this](int channel) {
     return std::ranges::any_of(active_, [channel](const Active& active) { return active.channel == channel; });
   });
@@ -34,8 +15,27 @@ Progress::Progress(Transport& transport, WatchdogOptions options, double now)
 
 void Progress::start(Operation& operation, int channel) {
   ARBALEST_CHECK(state_ == State::kRunning);
-  active_.push_back({&operation, channel, awake_});
-  if (const std::optional<Error> error = error_of([&] { operation.start(transport_, channel); })) fail_here(*error);
+  active_.push_back({&operation, channel, awake_.seconds()});
+  attempt([&] { operation.start(transport_, channel); });
+}
+
+// Runs `body`. An error that it throws becomes the failure of this rank, or of the rank whose connection has failed.
+template <typename Body>
+void Progress::attempt(const Body& body) {
+  try {
+    body();
+  } catch (const ConnectionError& error) {
+    if (state_ != State::kRunning && state_ != State::kClosing) return;
+    blame(error.peer(), fmt::format("rank {} on host {} is dead or cut off: its connection with rank {} has failed "
+                                    "({}). Look at its output and at its host, and resume the run",
+                                    error.peer(), transport_.host(error.peer()), transport_.rank(), error.what()));
+  } catch (const Error& error) {
+    fail_here(error);
+  } catch (const std::bad_alloc&) {
+    fail_here({ErrorKind::kOutOfMemory, "out of memory for the messages between processes"});
+  } catch (const std::exception& error) {
+    fail_here({ErrorKind::kInternal, error.what()});
+  }
 }
 
 void Progress::forget(const Operation& operation) {
@@ -43,16 +43,15 @@ void Progress::forget(const Operation& operation) {
 }
 
 bool Progress::step(double now) {
-  awake_ += std::min(now - now_, Watchdog::kLongestPause);
+  awake_.advance(now);
   now_ = now;
   if (state_ == State::kFailed || state_ == State::kClosed) return false;
   bool moved = false;
   bool beats = false;
-  const std::optional<Error> error = error_of([&] {
+  attempt([&] {
     beats = watchdog_.tick(now);
     moved = transport_.poll();
   });
-  if (error) fail_here(*error);
   if (state_ == State::kRunning || state_ == State::kClosing) check_for_failure();
   if (beats && state_ == State::kRunning) check_operations();
   if (beats && state_ == State::kClosing) check_end();
@@ -82,7 +81,7 @@ void Progress::check_operations() {
 }
 
 void Progress::check_operation(const Active& active, int peer) {
-  const double waited = awake_ - active.since;
+  const double waited = awake_.seconds() - active.since;
   if (waited < watchdog_.peer_timeout()) return;
   // The programs of the ranks have lost step: one has ended while another still waits for it.
   if (watchdog_.is_gone_since(peer, 2.0 * watchdog_.peer_timeout())) {
@@ -101,7 +100,7 @@ void Progress::check_operation(const Active& active, int peer) {
 
 // Each rank waits for the farewell of all others.
 void Progress::check_end() {
-  const double waited = awake_ - closing_since_;
+  const double waited = awake_.seconds() - closing_since_;
   if (waited < watchdog_.peer_timeout()) return;
   for (int peer = 0; peer < transport_.size(); ++peer) {
     if (peer == transport_.rank() || watchdog_.has_said_farewell(peer)) continue;
@@ -131,7 +130,7 @@ void Progress::close() {
   ARBALEST_CHECK(active_.empty());
   if (state_ != State::kRunning) return;
   state_ = State::kClosing;
-  closing_since_ = awake_;
+  closing_since_ = awake_.seconds();
   watchdog_.say_farewell();
 }
 

@@ -1,5 +1,5 @@
-// Runs the operations and the watchdog of one rank over its transport. No thread and no clock: the communication thread
-// (communication_thread.h) calls step(), and so does the simulated cluster of the tests.
+// Runs the operations and the watchdog of one rank over its transport. It has no thread and reads no clock: the
+// communication thread (communication_thread.h) calls step(), and so does the simulated cluster of the tests.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/process/awake_clock.h"
 #include "engine/process/operations/operation.h"
 #include "engine/process/watchdog.h"
 
@@ -26,7 +27,7 @@ class Progress {
 
   Watchdog& watchdog() noexcept { return watchdog_; }
   State state() const noexcept { return state_; }
-  // In kSpreading and kFailed: what has failed.
+  // The failure in the states kSpreading and kFailed.
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
   // Whether the failure is that another rank has ended the run with an error of its own.
@@ -55,6 +56,8 @@ class Progress {
     double since;  // on the clock awake_
   };
 
+  template <typename Body>
+  void attempt(const Body& body);
   void check_for_failure();
   void check_operations();
   void check_operation(const Active& active, int peer);
@@ -66,7 +69,7 @@ class Progress {
   State state_ = State::kRunning;
   std::optional<Error> failure_;
   double now_;
-  double awake_ = 0.0;  // seconds in which this process ran; it may have been stopped itself
+  AwakeClock awake_;  // it does not count the time in which this process was stopped itself
   double spread_until_ = 0.0;
   double closing_since_ = 0.0;  // on the clock awake_
   std::vector<Active> active_;

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "engine/error.h"
+
 namespace arbalest::engine::process {
 
 // Gets to know that a message has been sent or has arrived.
@@ -21,6 +23,17 @@ class Listener {
 struct Notify {
   Listener* listener = nullptr;
   std::uint32_t token = 0;
+};
+
+// A message to or from another rank has failed.
+class ConnectionError final : public Error {
+ public:
+  ConnectionError(int peer, const std::string& what) : Error(ErrorKind::kPeer, what), peer_(peer) {}
+
+  int peer() const noexcept { return peer_; }
+
+ private:
+  int peer_;
 };
 
 // A longer message is sent in pieces.
@@ -39,7 +52,7 @@ class Transport {
 
   // Post a message to or from another rank. A message meets the receives of the same channel in the order in which both
   // were posted. The bytes must stay valid, and sent bytes unchanged, until the listener is called, which poll() does.
-  // A receive may be longer than its message. Throw kPeer.
+  // A receive may be longer than its message. Throw ConnectionError, or another Error of kind kPeer.
   //   channel: 0 to kMaxChannel
   //   bytes: at most kMaxMessageBytes
   virtual void send(int peer, int channel, std::span<const std::byte> bytes, Notify notify) = 0;
@@ -49,8 +62,8 @@ class Transport {
   // ranks must start these sums in the same order. The vectors must not overlap. Throws kInternal if there is none.
   virtual void all_reduce_sum(std::span<const float> from, float* to, Notify notify) = 0;
 
-  // Calls the listeners of messages that have ended. Returns whether there were any. If a listener throws, the next
-  // call goes on with the other messages.
+  // Calls the listeners of messages that have ended. Returns whether there were any. Throws like send(). After an
+  // error, of a message or of a listener, the next call goes on with the other messages.
   virtual bool poll() = 0;
 
   // Ends the communication, once all messages have ended on all ranks. May block until every rank has called it.

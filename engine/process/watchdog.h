@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/process/awake_clock.h"
 #include "engine/process/phase.h"
 #include "engine/process/transport.h"
 
@@ -70,8 +71,6 @@ class Watchdog final : private Listener {
   bool has_said_farewell(int rank) const noexcept;
   // Whether the rank has said farewell at least `seconds` ago.
   bool is_gone_since(int rank, double seconds) const noexcept;
-
-  static constexpr double kLongestPause = 1.0;
 
  private:
   enum class Kind : std::uint32_t {
