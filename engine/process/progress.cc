@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <utility>
 
 namespace arbalest::engine::process {
 
@@ -19,16 +20,13 @@ void Progress::start(Operation& operation, int channel) {
   attempt([&] { operation.start(transport_, channel); });
 }
 
-// Runs `body`. An error that it throws becomes the failure of this rank, or of the rank whose connection has failed.
+// Runs `body`. An error that it throws becomes the failure of this rank, unless a connection has failed.
 template <typename Body>
 void Progress::attempt(const Body& body) {
   try {
     body();
   } catch (const ConnectionError& error) {
-    if (state_ != State::kRunning && state_ != State::kClosing) return;
-    blame(error.peer(), fmt::format("rank {} on host {} is dead or cut off: its connection with rank {} has failed "
-                                    "({}). Look at its output and at its host, and resume the run",
-                                    error.peer(), transport_.host(error.peer()), transport_.rank(), error.what()));
+    broken_.push_back({error.peer(), error.what(), now_});
   } catch (const Error& error) {
     fail_here(error);
   } catch (const std::bad_alloc&) {
@@ -53,6 +51,7 @@ bool Progress::step(double now) {
     moved = transport_.poll();
   });
   if (state_ == State::kRunning || state_ == State::kClosing) check_for_failure();
+  if (state_ == State::kRunning || state_ == State::kClosing) check_connection();
   if (beats && state_ == State::kRunning) check_operations();
   if (beats && state_ == State::kClosing) check_end();
   if (state_ == State::kClosing && watchdog_.is_closed()) state_ = State::kClosed;
@@ -65,6 +64,17 @@ void Progress::check_for_failure() {
   failure_ = Error(ErrorKind::kPeer, *watchdog_.failure());
   state_ = State::kSpreading;
   spread_until_ = now_ + kSpreadSeconds;
+}
+
+// A rank that has an error of its own tells the reason before its process ends, so the news get the time to arrive.
+void Progress::check_connection() {
+  if (broken_.empty() || now_ - broken_.front().since < kSpreadSeconds) return;
+  const Broken broken = std::move(broken_.front());
+  broken_.erase(broken_.begin());
+  if (watchdog_.has_parted(broken.peer)) return;  // its process has ended, and nobody waits for it
+  blame(broken.peer, fmt::format("rank {} on host {} is dead or cut off: its connection with rank {} has failed ({}). "
+                                 "Look at its output and at its host, and resume the run",
+                                 broken.peer, transport_.host(broken.peer), transport_.rank(), broken.reason));
 }
 
 // The connection of two ranks that do not watch each other may be cut, and a rank whose program hangs still sends
@@ -83,8 +93,9 @@ void Progress::check_operations() {
 void Progress::check_operation(const Active& active, int peer) {
   const double waited = awake_.seconds() - active.since;
   if (waited < watchdog_.peer_timeout()) return;
-  // The programs of the ranks have lost step: one has ended while another still waits for it.
-  if (watchdog_.is_gone_since(peer, 2.0 * watchdog_.peer_timeout())) {
+  // The programs of the ranks have lost step: one has ended while another still waits for it. But the library's own
+  // operations wait for all ranks as long as any is missing, so ranks that are cut off get the time to be named first.
+  if (watchdog_.is_gone_since(peer, 3.0 * watchdog_.peer_timeout())) {
     return blame(peer, fmt::format("internal error: rank {} on host {} has ended, but rank {} still waits for it in an "
                                    "operation ({}); please report this",
                                    peer, transport_.host(peer), transport_.rank(), active.operation->name()));

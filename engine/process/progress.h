@@ -55,10 +55,16 @@ class Progress {
     int channel;
     double since;  // on the clock awake_
   };
+  struct Broken {
+    int peer;
+    std::string reason;
+    double since;
+  };
 
   template <typename Body>
   void attempt(const Body& body);
   void check_for_failure();
+  void check_connection();
   void check_operations();
   void check_operation(const Active& active, int peer);
   void check_end();
@@ -73,6 +79,7 @@ class Progress {
   double spread_until_ = 0.0;
   double closing_since_ = 0.0;  // on the clock awake_
   std::vector<Active> active_;
+  std::vector<Broken> broken_;  // connections that have failed, in order
 };
 
 // The news of a failure get this long to leave.

@@ -69,6 +69,8 @@ class Watchdog final : private Listener {
   // Whether every rank has sent its last message, and ours have left.
   bool is_closed() const noexcept;
   bool has_said_farewell(int rank) const noexcept;
+  // Whether the last messages from and to the rank have arrived and left.
+  bool has_parted(int rank) const noexcept;
   // Whether the rank has said farewell at least `seconds` ago.
   bool is_gone_since(int rank, double seconds) const noexcept;
 

@@ -24,7 +24,10 @@ namespace arbalest::tests {
 struct NetworkOptions {
   double least_delay_seconds = 10e-6;
   double most_delay_seconds = 2e-3;
-  std::size_t eager_bytes = 64;  // a longer message, unless it is a signal, is fetched by its receiver
+  std::size_t eager_bytes = 64;   // a longer message is fetched by its receiver
+  bool has_eager_signals = true;  // whatever their length
+  // Whether the other ranks get errors of their connections to a rank that dies, as MPICH gives them.
+  bool reports_dead = false;
 };
 
 class SimulatedNetwork {
@@ -42,20 +45,19 @@ class SimulatedNetwork {
   void kill_after_messages(int rank, int n) { kill_after_[rank] = n; }
   // Messages between two ranks of different groups get lost from now on.
   void partition(const std::set<int>& group) { cut_off_ = group; }
-
-  // So do messages between these two.
+  // Messages between these two ranks get lost from now on.
   void cut(int a, int b) { cuts_.insert({std::min(a, b), std::max(a, b)}); }
 
   // Calls `action` at a time.
   void at(double time, std::function<void()> action);
   // Goes on to the next action. Returns false if there is none before `until`.
   bool step(double until);
-  // The rank has messages that have ended.
+  // Whether poll() of the rank has something to do.
   bool has_ended_messages(int rank) const;
-  // Called when a message has ended for a rank.
+  // Calls `action` when a message has ended for a rank.
   void on_ended(std::function<void(int rank)> action) { on_ended_ = std::move(action); }
 
-  // A hash of everything that has happened.
+  // Returns a hash of everything that has happened.
   std::uint64_t history() const noexcept { return history_; }
 
  private:
@@ -87,6 +89,11 @@ class SimulatedNetwork {
     std::span<const std::byte> buffer;
     bool is_receive;
   };
+  // A sum of all ranks: the n-th that each rank has started.
+  struct Sum {
+    std::map<int, std::span<const float>> from;  // by rank
+    std::map<int, std::pair<float*, engine::process::Notify>> to;
+  };
   struct Action {
     double time;
     std::uint64_t number;
@@ -96,7 +103,10 @@ class SimulatedNetwork {
 
   void send(int from, int to, int channel, std::span<const std::byte> bytes, engine::process::Notify notify);
   void receive(int to, int from, int channel, std::span<std::byte> bytes, engine::process::Notify notify);
+  void add(int rank, std::span<const float> from, float* to, engine::process::Notify notify);
+  bool is_whole() const;  // all ranks live and reach each other
   bool poll(int rank);
+  void report_dead(int rank);
   void match(const Key& key);
   void lend(int rank, const Use& use);
   void end(int rank, const Ended& ended);
@@ -121,7 +131,10 @@ class SimulatedNetwork {
   std::map<Key, std::deque<Message>> arrived_;
   std::map<Key, std::deque<Receive>> posted_;
   std::vector<std::deque<Ended>> ended_;
-  std::vector<std::vector<Use>> lent_;  // by rank
+  std::vector<std::vector<Use>> lent_;       // by rank
+  std::vector<std::deque<int>> dead_peers_;  // by rank: peers that its next polls report
+  std::vector<std::size_t> sums_begun_;      // by rank
+  std::map<std::size_t, Sum> sums_;
   std::function<void(int)> on_ended_;
 };
 

@@ -132,7 +132,10 @@ TEST_CASE("watchdog: a connection that is cut at the very end ends the run") {
   REQUIRE(cluster.run(1.0 + 3.0 * kTimeout));
   for (int rank = 0; rank < 8; ++rank) {
     REQUIRE(cluster.failure(rank));
-    CHECK_THAT(*cluster.failure(rank), ContainsSubstring("cut off"));
+    INFO(*cluster.failure(rank));
+    const bool blames_2 = cluster.failure(rank)->find("rank 2 on host node-2") != std::string::npos;
+    const bool blames_5 = cluster.failure(rank)->find("rank 5 on host node-5") != std::string::npos;
+    CHECK(blames_2 != blames_5);
   }
 }
 

@@ -113,7 +113,8 @@ void AllReduce::on_message(std::uint32_t token, std::size_t bytes) {
 // The parts of the own slice come from each rank directly. The sums of the others may be late because of a third rank.
 bool AllReduce::waits_for(int peer) const noexcept {
   const Peer& state = peers_[static_cast<std::size_t>(peer)];
-  return added_ < slices_.chunks(rank_) ? state.arrived <= added_ : state.open > 0;
+  if (added_ == slices_.chunks(rank_)) return state.open > 0;
+  return (state.here_mask & 1U << (added_ % options_.window)) == 0;
 }
 
 // The sum of a part may replace it in `values` only once the part has been sent. Receives are posted in the order in
@@ -136,10 +137,11 @@ void AllReduce::part_arrived(int peer, std::size_t place, std::size_t bytes) {
   const std::size_t window = options_.window;
   const std::size_t chunk = added_ + (place + window - added_ % window) % window;
   if (bytes != slices_.chunk_size(rank_, chunk) * sizeof(float)) fail_lengths(rank_, peer);
-  ++peers_[static_cast<std::size_t>(peer)].arrived;
+  peers_[static_cast<std::size_t>(peer)].here_mask |= 1U << place;
   ++arrived_[place];
   while (added_ < slices_.chunks(rank_) && arrived_[added_ % window] == ranks_ - 1) {
     arrived_[added_ % window] = 0;
+    for (Peer& state : peers_) state.here_mask &= ~(1U << (added_ % window));
     add(added_);
     send_sum(added_);
     ++added_;

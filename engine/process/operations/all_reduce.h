@@ -48,7 +48,7 @@ class AllReduce final : public Operation {
     std::size_t begun = 0;        // parts posted
     std::size_t finished = 0;     // parts sent, up to the first that is not; the sums behind them are awaited
     std::uint32_t sent_mask = 0;  // parts sent after that, by place in the window
-    std::size_t arrived = 0;      // its parts of the own slice that are here
+    std::uint32_t here_mask = 0;  // its parts of the own slice that are here and not added, by place in the window
     std::size_t sums = 0;         // sums of its slice that are here
     std::size_t sum_bytes = 0;    // of them
     std::size_t open = 0;         // messages that have not ended, including those not yet posted
