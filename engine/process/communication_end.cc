@@ -84,7 +84,8 @@ void CommunicationThread::arm_last_exit(const Error& failure) {
 }
 
 // From here on nothing polls the transport, so the owners of buffers may free them. A rank with an error of its own
-// gets the time to print it and to end all processes with its exit code; the others end them only if it has not.
+// gets the time to print it and to end all processes with its exit code; the others end them only if it has not. Every
+// rank gets the time to print its message.
 void CommunicationThread::end_after_failure(const Error& failure, bool is_error_of_other_rank) {
   using Clock = std::chrono::steady_clock;
   const auto after = [begin = Clock::now()](double seconds) {
@@ -92,7 +93,6 @@ void CommunicationThread::end_after_failure(const Error& failure, bool is_error_
   };
   active_.clear();
   std::unique_lock lock(mutex_);
-  const bool is_own = abort_code_.has_value();  // before the owner learns of the failure, and calls abort()
   stage_ = Stage::kFailed;
   failure_.emplace(failure);
   changed_.notify_all();
@@ -100,7 +100,7 @@ void CommunicationThread::end_after_failure(const Error& failure, bool is_error_
   if (stops_) return last_exit_.disarm();
   if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
   const double others = is_error_of_other_rank ? options_.owner_ends_seconds + kSpreadSeconds : 0.0;
-  if (!is_own) ordered_.wait_until(lock, after(others + kOthersPrintSeconds), [this] { return stops_; });
+  ordered_.wait_until(lock, after(others + kOthersPrintSeconds), [this] { return stops_; });
   const int exit_code = abort_code_.value_or(exit_code_of(failure));
   lock.unlock();
   last_exit_.arm(kEndSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang

@@ -65,8 +65,7 @@ class CommunicationThread {
 
   // The polite end: waits until all processes have called it. No operation may be under way. Throws like wait().
   void close();
-  // Ends all processes with this exit code. After a failure it first leaves the other survivors a second to print their
-  // messages.
+  // Ends all processes with this exit code. It first leaves the other ranks a second to print their messages.
   [[noreturn]] void abort(int exit_code);
 
   // Returns the CPU time of the thread.

@@ -7,13 +7,16 @@
 //   end SIGNAL RANK: a rank sends itself a signal instead of taking leave of the others
 //   no-start: a single process, whose MPI never starts
 //   busy: a single process with an error of its own, whose owner never ends
+//   leave COUNT: a single process, which is aborted while its communication ends; COUNT decides how far that has come
 //   silent: a single process; of its two ranks the other one is silent, and the end of all processes hangs
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -105,7 +108,7 @@ void rounds(World& world, int signal, int rank, int fatal_round) {
 }
 
 // Rank 0 of two, of which the other one is never heard.
-class SilentTransport final : public engine::process::Transport {
+class SilentTransport : public engine::process::Transport {
  public:
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return 2; }
@@ -124,6 +127,28 @@ class SilentTransport final : public engine::process::Transport {
  private:
   const std::string host_ = "elsewhere";
 };
+
+// The only rank. Tells when the end of the communication has begun.
+class LeavingTransport final : public SilentTransport {
+ public:
+  explicit LeavingTransport(std::atomic<bool>& leaves) : leaves_(leaves) {}
+
+  int size() const noexcept override { return 1; }
+  void close() override { leaves_ = true; }
+  void abort(int exit_code) noexcept override { _exit(exit_code); }
+
+ private:
+  std::atomic<bool>& leaves_;
+};
+
+void leave(int count) {
+  std::atomic<bool> leaves = false;
+  World world([&leaves] { return std::make_unique<LeavingTransport>(leaves); }, {});
+  std::thread closer([&world] { world.close(); });
+  while (!leaves) std::this_thread::yield();
+  for (int i = 0; i < count; ++i) std::this_thread::yield();
+  world.abort(7);
+}
 
 void wait_beside_silent_rank() {
   engine::process::CommunicationOptions options;
@@ -156,6 +181,7 @@ int run(int argc, char** argv) {
     const std::string mode = argc > 2 ? argv[2] : "";
     if (mode == "silent") wait_beside_silent_rank();
     if (mode == "busy") stay_busy();
+    if (mode == "leave") leave(std::atoi(argv[3]));
     if (mode == "no-start") wait_for_start();
     const auto number = [&](int index) { return index < argc ? std::atoi(argv[index]) : -1; };
     const auto launch = engine::process::find_launch([](const char* name) -> std::optional<std::string> {
