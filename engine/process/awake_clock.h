@@ -1,4 +1,4 @@
-// A clock that stands still while the process is stopped, as by Ctrl-Z or by a batch system that suspends its job.
+// This clock stands still while the process is stopped, as by Ctrl-Z or by a batch system that suspends its job.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ class AwakeClock {
     seconds_ += std::min(now - now_, kLongestPause);
     now_ = now;
   }
-  // Seconds since the construction in which the process was not stopped.
+  // Returns the seconds since the construction in which the process was not stopped.
   double seconds() const noexcept { return seconds_; }
 
  private:

@@ -1,4 +1,4 @@
-// How the communication thread ends: politely with all other processes, or after a failure.
+// Ends the communication thread: politely together with all other processes, or after a failure.
 #include <unistd.h>
 
 #include <chrono>

@@ -167,7 +167,7 @@ bool CommunicationThread::take_orders(Progress& progress) {
     queue_.take_ready(active_);
     if (wants_close_ && active_.empty() && queue_.is_empty()) progress.close();
   }
-  // Without the mutex, because the start of an operation may copy a vector.
+  // This happens without the mutex, because the start of an operation may copy a vector.
   for (; started_ < active_.size() && progress.state() == Progress::State::kRunning; ++started_) {
     progress.start(*active_[started_]->operation, active_[started_]->channel);
   }

@@ -1,4 +1,4 @@
-// The thread that owns the transport. All calls of MPI are made here, from its initialization to its end.
+// The communication thread owns the transport. It makes all calls of MPI, from its initialization to its end.
 //
 // The thread never blocks inside MPI, which would poll at full speed, and it does not spin: after a few microseconds
 // without messages it sleeps, for longer and longer. New work of this process wakes it.
@@ -57,13 +57,14 @@ class CommunicationThread {
   // used. Throws kInternal after close().
   void wait(const Submission& submission);
 
-  // This process cannot go on; the others get to know the reason. Every wait() throws the error then. If the owner does
-  // not call abort(), the thread prints the error and ends all processes with the exit code of its kind.
+  // Call it when this process cannot go on; the others get to know the reason. Every wait() throws the error then. If
+  // the owner does not call abort(), the thread prints the error and ends all processes with the exit code of its kind.
   void announce_failure(const Error& error);
   void set_position(const Position& position) noexcept;
   void set_peer_timeout(double seconds) noexcept;
 
-  // The polite end: waits until all processes have called it. No operation may be under way. Throws like wait().
+  // Ends the communication politely: waits until all processes have called it. No operation may be under way. Throws
+  // like wait().
   void close();
   // Ends all processes with this exit code. It first leaves the other ranks a second to print their messages.
   [[noreturn]] void abort(int exit_code);
@@ -85,7 +86,7 @@ class CommunicationThread {
   void arm_last_exit(const Error& failure);
   void end_after_failure(const Error& failure, bool is_error_of_other_rank);
   int exit_code_of(const Error& failure) const;
-  // From the news of a failure to the end of a process that does not end by itself.
+  // Returns the time from the news of a failure to the end of a process that does not end by itself.
   double last_exit_seconds() const noexcept;
 
   const CommunicationOptions options_;
@@ -113,7 +114,7 @@ class CommunicationThread {
   std::thread thread_;
 };
 
-// The exit code of a process that ends because another one has died (jobs/messages/exit_codes.h).
+// A process that ends because another one has died has this exit code (jobs/messages/exit_codes.h).
 inline constexpr int kPeerExitCode = 8;
 
 }  // namespace arbalest::engine::process

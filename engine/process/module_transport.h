@@ -1,4 +1,4 @@
-// The transport through the MPI module (mpi/module.h).
+// Exchanges messages through the MPI module (mpi/module.h).
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Unions of flags over all ranks that are under way while the process does other work.
+// Unites flags of all ranks while the process does other work.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace arbalest::engine::process {
 class CommunicationThread;
 class FlagPool;
 
-// A union of flags over all ranks that is under way.
+// PendingFlags is a union of flags over all ranks that is under way.
 class PendingFlags {
  public:
   PendingFlags(PendingFlags&& other) noexcept;

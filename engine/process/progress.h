@@ -27,10 +27,10 @@ class Progress {
 
   Watchdog& watchdog() noexcept { return watchdog_; }
   State state() const noexcept { return state_; }
-  // The failure in the states kSpreading and kFailed.
+  // Returns the failure in the states kSpreading and kFailed.
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
-  // Whether the failure is that another rank has ended the run with an error of its own.
+  // Returns whether the failure is an error of another rank's own.
   bool is_error_of_other_rank() const noexcept { return watchdog_.is_error_of_other_rank(); }
 
   // Starts an operation of all ranks, in kRunning only. It must live until it is forgotten or the state is kFailed:
@@ -44,9 +44,9 @@ class Progress {
   // Without messages, step() has nothing to do before this time.
   double next_step() const noexcept { return watchdog_.next_tick(); }
 
-  // This rank fails. The others get to know the reason.
+  // Makes this rank fail. The others get to know the reason.
   void fail_here(const Error& error);
-  // This rank starts no further operation. All of its operations must be done.
+  // Begins the polite end. All operations of this rank must be done, and it starts no further one.
   void close();
 
  private:

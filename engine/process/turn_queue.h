@@ -1,4 +1,4 @@
-// The operations that wait for their start. It has no thread and no mutex.
+// The queue holds the operations that wait for their start. It has no thread and no mutex.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace arbalest::engine::process {
 
-// An operation that the communication thread is asked to run. Its owner may use it again when it has ended.
+// A submission asks the communication thread to run an operation. Its owner may use it again when it has ended.
 struct Submission {
   Operation* operation = nullptr;
   int channel = 0;

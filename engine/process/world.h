@@ -1,5 +1,5 @@
-// All processes of a job. A process that was started by itself is a world of size 1, without threads or MPI. Nothing
-// outside this folder knows how many processes there are.
+// The World holds all processes of a job. A process that was started by itself is a world of size 1, without threads or
+// MPI. Nothing outside this folder knows how many processes there are.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ enum class AllReduceMethod {
   kLibrary     // the order of additions is up to MPI
 };
 
-// An all-reduce of one vector, prepared once and run in every round. Its runs allocate nothing.
+// An all-reduce of one vector is prepared once and run in every round. Its runs allocate nothing.
 class PreparedAllReduce {
  public:
   // `values` must stay valid as long as this object.
@@ -37,8 +37,8 @@ class PreparedAllReduce {
   // or throws. Any thread may call.
   void start(std::uint64_t turn);
   bool is_done();
-  // Blocks until `values` holds the sum over ranks. Throws kPeer if another process has died or failed. Only dedicated
-  // stream threads block here.
+  // Blocks until `values` holds the sum over ranks. Throws kPeer if another process has died or failed. Only the
+  // threads of streams block here.
   void wait();
 
  private:
@@ -63,10 +63,10 @@ class World {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // The number of this process among those of its host, and their number.
+  // These are the number of this process among those of its host, and their number.
   int local_rank() const noexcept { return local_rank_; }
   int local_size() const noexcept { return local_size_; }
-  // The host of a rank. A single process has no name for it.
+  // Returns the host of a rank. A single process calls its own "localhost".
   const std::string& host(int rank) const { return hosts_.at(static_cast<std::size_t>(rank)); }
 
   // Replaces `bytes` on every rank by the bytes of `root`.
@@ -88,7 +88,7 @@ class World {
     all_reduce_method_ = method;
     all_reduce_options_ = options;
   }
-  // Throws kOutOfMemory. Any thread may call.
+  // Prepares the all-reduce of a vector, which must outlive the result. Throws kOutOfMemory. Any thread may call.
   std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::span<float> values);
   // Draws the number of the next all-reduce. Call it where work is enqueued, because all ranks enqueue in the same
   // order; streams may run the all-reduces in another order.

@@ -1,4 +1,4 @@
-// The all-reduce between processes, over a simulated network without faults.
+// Tests the all-reduce between processes over a simulated network without faults.
 #include "engine/process/operations/all_reduce.h"
 
 #include "engine/process/operations/library_all_reduce.h"

@@ -1,5 +1,5 @@
-// Seeded faults in a simulated cluster: every run ends, every survivor names a dead rank in time, all sums are right to
-// the bit, and a seed repeats exactly.
+// A simulated cluster has faults that follow from a seed: every run ends, every survivor names a dead rank in time, all
+// sums are right to the bit, and a seed repeats exactly.
 #include <array>
 #include <map>
 #include <optional>
@@ -25,13 +25,13 @@ using engine::process::Operation;
 using engine::process::Progress;
 
 constexpr double kTimeout = 3.0;
-// From the fault to the end of the last survivor: the timeout, two heartbeats, and the spread of the news.
+// The last survivor ends this long after the fault: the timeout, two heartbeats, and the spread of the news.
 constexpr double kDeadline = kTimeout + 2.0 * kTimeout / 6.0 + 1.5;
 
 // Two ranks that do not watch each other first wait for the timeout before they ask. So does a rank that takes leave.
 constexpr double kCutDeadline = 2.0 * kDeadline;
 
-// Some rounds of a small job: an agreement, then in each round a stop flag and an all-reduce, in turn by us and by the
+// A small job has some rounds: an agreement, then in each round a stop flag and an all-reduce, in turn by us and by the
 // library.
 class SmallJob {
  public:
@@ -83,7 +83,7 @@ enum class Fault { kNone, kKill, kKillTwo, kStallShort, kStallLong, kPartition, 
 constexpr unsigned kFaults = 8;
 constexpr const char* kReason = "its disk is full";
 
-// A job whose size, network and fault follow from a seed.
+// The job, the network and the fault of a scenario follow from its seed.
 class Scenario {
  public:
   explicit Scenario(unsigned seed)

@@ -1,4 +1,4 @@
-// A small job of several processes, of which one has a fault. For fault_matrix.py.
+// fault_matrix.py runs this small job of several processes, of which one has a fault.
 // Usage: fault_program MODULE_DIRECTORY KIND INSTANT RANK. The kinds are kill, stop, segfault, exit and exception. The
 // instants are start, end, and a number n: inside an all-reduce, when the n-th part of a slice or sum has arrived.
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// A transport that does something when the n-th part of an all-reduce has arrived, so that a rank can die inside it.
+// Calls a function when the n-th part of an all-reduce has arrived, so that a rank can die inside the all-reduce.
 #pragma once
 
 #include <deque>

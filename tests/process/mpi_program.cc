@@ -1,4 +1,4 @@
-// A program of several processes, for mpi_test. Usage: mpi_program MODULE_DIRECTORY MODE [OPTIONS]. Modes:
+// mpi_test runs this program of several processes. Usage: mpi_program MODULE_DIRECTORY MODE [OPTIONS]. Modes:
 //   check: every operation once, and its result
 //   rounds SIGNAL RANK ROUND: all-reduces; in a round a rank sends itself a signal while its all-reduce is under way
 //   idle SIGNAL RANK: the others wait for nothing, as if they computed
@@ -40,7 +40,7 @@ int exit_code(ErrorKind kind) {
 
 int exit_code(const Error& error) { return exit_code(error.kind()); }
 
-// One write per line: mpirun keeps it together.
+// Each line is one write, which mpirun keeps together.
 void say(int file, const std::string& line) { static_cast<void>(write(file, line.data(), line.size()) < 0); }
 
 void expect(bool is_right, const char* what) {
@@ -107,7 +107,7 @@ void rounds(World& world, int signal, int rank, int fatal_round) {
   }
 }
 
-// Rank 0 of two, of which the other one is never heard.
+// This is rank 0 of two, of which the other one is never heard.
 class SilentTransport : public engine::process::Transport {
  public:
   int rank() const noexcept override { return 0; }
@@ -128,7 +128,7 @@ class SilentTransport : public engine::process::Transport {
   const std::string host_ = "elsewhere";
 };
 
-// The only rank. Tells when the end of the communication has begun.
+// This is the only rank. It tells when the end of the communication has begun.
 class LeavingTransport final : public SilentTransport {
  public:
   explicit LeavingTransport(std::atomic<bool>& leaves) : leaves_(leaves) {}

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// `variables` of the environment: what a launcher would set.
+// `variables` are the variables of the environment that a launcher would set.
 Completed run_alone(const std::vector<std::string>& arguments, std::vector<std::string> variables,
                     const fs::path& directory) {
   std::vector<std::string> command{ARBALEST_MPI_PROGRAM};
@@ -42,7 +42,7 @@ class Mpirun {
 
   bool is_open_mpi() const { return is_open_mpi_; }
 
-  // `options`: of mpirun.
+  // `options` are those of mpirun.
   Completed run(int processes, const std::vector<std::string>& arguments, const std::vector<std::string>& options = {},
                 const std::string& module_directory = ARBALEST_MODULE_DIRECTORY) const {
     std::vector<std::string> command{program_, "-np", std::to_string(processes)};

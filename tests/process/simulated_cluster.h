@@ -1,4 +1,4 @@
-// Ranks that run operations over a simulated network, each with the production code's watchdog and its order of turns.
+// Runs operations of many ranks over a simulated network, each with the production code's watchdog and order of turns.
 // Everything happens in one thread and in virtual time.
 #pragma once
 
@@ -35,11 +35,11 @@ class SimulatedCluster {
   SimulatedNetwork& network() noexcept { return network_; }
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
 
-  // The rank does nothing for some seconds, and goes on then.
+  // Stops the rank for some seconds.
   void stall(int rank, double seconds);
-  // The rank begins no operation for some seconds, but its heartbeats go on.
+  // Lets the rank begin no operation for some seconds, while its heartbeats go on.
   void compute(int rank, double seconds);
-  // The rank has an error of its own. When it has told the others, its process is gone.
+  // Gives the rank an error of its own. When it has told the others, its process is gone.
   void fail(int rank, const engine::Error& error);
 
   // Sets what the rank's heartbeats say that it does.
@@ -53,7 +53,7 @@ class SimulatedCluster {
   engine::process::Progress::State state(int rank) const {
     return ranks_[static_cast<std::size_t>(rank)].progress->state();
   }
-  // Whether the rank has done all operations and taken leave of all others.
+  // Returns whether the rank has done all operations and taken leave of all others.
   bool is_closed(int rank) const { return state(rank) == engine::process::Progress::State::kClosed; }
   // Returns the error of the rank, if it has ended with one.
   std::optional<std::string> failure(int rank) const;

@@ -1,7 +1,7 @@
-// A network of ranks in one thread, with virtual time and seeded delays. Messages of one pair of ranks keep their
-// order; messages of different pairs do not. Large messages are fetched from the sender's memory when they meet their
-// receive, as MPI does it, so a buffer that is reused too early shows. A receive into memory that is being sent, or the
-// other way round, is an error.
+// Simulates a network of ranks in one thread, with virtual time and seeded delays. Messages of one pair of ranks keep
+// their order; messages of different pairs do not. Large messages are fetched from the sender's memory when they meet
+// their receive, as MPI does it, so a buffer that is reused too early shows. A receive into memory that is being sent,
+// or the other way round, is an error.
 #pragma once
 
 #include <algorithm>
@@ -38,21 +38,21 @@ class SimulatedNetwork {
   engine::process::Transport& transport(int rank);
   double now() const noexcept { return now_; }
 
-  // From now on the rank sends and receives nothing.
+  // Kills the rank: from now on it sends and receives nothing.
   void kill(int rank);
   bool is_alive(int rank) const { return alive_[static_cast<std::size_t>(rank)]; }
   // Kills the rank when it has got its n-th message that is no signal.
   void kill_after_messages(int rank, int n) { kill_after_[rank] = n; }
-  // Messages between two ranks of different groups get lost from now on.
+  // Loses messages between two ranks of different groups from now on.
   void partition(const std::set<int>& group) { cut_off_ = group; }
-  // Messages between these two ranks get lost from now on.
+  // Loses messages between these two ranks from now on.
   void cut(int a, int b) { cuts_.insert({std::min(a, b), std::max(a, b)}); }
 
   // Calls `action` at a time.
   void at(double time, std::function<void()> action);
   // Goes on to the next action. Returns false if there is none before `until`.
   bool step(double until);
-  // Whether poll() of the rank has something to do.
+  // Returns whether poll() of the rank has something to do.
   bool has_ended_messages(int rank) const;
   // Calls `action` when a message has ended for a rank.
   void on_ended(std::function<void(int rank)> action) { on_ended_ = std::move(action); }
@@ -84,12 +84,12 @@ class SimulatedNetwork {
     std::span<const std::byte> buffer;  // of this rank
     bool is_receive;
   };
-  // Memory that belongs to the network until the rank is told that the message has ended.
+  // This memory belongs to the network until the rank is told that the message has ended.
   struct Use {
     std::span<const std::byte> buffer;
     bool is_receive;
   };
-  // A sum of all ranks: the n-th that each rank has started.
+  // This is the n-th sum that each rank has started.
   struct Sum {
     std::map<int, std::span<const float>> from;  // by rank
     std::map<int, std::pair<float*, engine::process::Notify>> to;

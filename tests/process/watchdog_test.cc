@@ -1,4 +1,4 @@
-// What the watchdog says, and when it keeps quiet.
+// Tests what the watchdog says, and when it keeps quiet.
 #include "engine/process/watchdog.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ using engine::process::Phase;
 
 constexpr double kTimeout = 6.0;
 
-// Ranks that meet at a barrier every 50 ms.
+// Returns ranks that meet at a barrier every 50 ms.
 SimulatedCluster barriers(int ranks, int count) {
   return {ranks,
           1,

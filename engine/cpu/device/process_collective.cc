@@ -1,4 +1,4 @@
-// All-reduce over the CPU devices of several processes: the memory collective adds the vectors of this process, the
+// Sums over the CPU devices of several processes: the memory collective adds the vectors of this process, the
 // stream of the first device exchanges the sum with the other processes, and the other streams copy the result.
 #include <algorithm>
 #include <deque>
@@ -16,10 +16,10 @@ namespace arbalest::engine {
 
 namespace {
 
-// The exchange of one vector with the other processes: a task of the first device's stream.
+// Exchanges one vector with the other processes. It is a task of the first device's stream.
 class Exchange final : public cpu::Task {
  public:
-  // `events`: number of events of a run.
+  // `events` is the number of events of a run.
   Exchange(std::span<float> values, std::size_t events, process::World& world)
       : world_(world), sum_(world.prepare_all_reduce(values)), turns_(kMostRuns), events_(kMostRuns * events) {}
 
@@ -87,7 +87,7 @@ class Exchange final : public cpu::Task {
   std::size_t end_ = 0;
 };
 
-// The exchange of one vector, prepared on its first use and kept.
+// The exchange of a vector is prepared on its first use and kept.
 struct PreparedExchange {
   PreparedExchange(float* of, std::size_t count, std::size_t events, process::World& world)
       : values(of), elements(count) {
@@ -133,7 +133,7 @@ class ProcessCollective final : public Collective {
     return sums_.emplace_back(values, elements, events_.size(), world_);
   }
 
-  // The tasks on the streams of two devices, for example (memory sum: a meeting of both):
+  // Two devices, for example, get these tasks. They meet in the memory sum.
   //   first:   memory sum, exchange, wait until the others have read
   //   second:  memory sum, wait for the exchange, copy
   void enqueue(std::span<const CollectivePart> parts, PreparedExchange& sum, const char* label) {
@@ -154,7 +154,7 @@ class ProcessCollective final : public Collective {
   const std::unique_ptr<Collective> local_;
   process::World& world_;
   std::deque<PreparedExchange> sums_;
-  std::vector<Event> events_;  // points of the streams before the exchange
+  std::vector<Event> events_;  // the points of the streams before the exchange
 };
 
 }  // namespace

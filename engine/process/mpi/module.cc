@@ -1,6 +1,6 @@
-// MPI with two-sided messages. MPI is initialized for calls from one thread only (MPI_THREAD_FUNNELED): more threads
-// would cost about a microsecond a message. Nothing here blocks between open() and close(): MPI polls at full speed
-// while it blocks.
+// This module uses MPI with two-sided messages. MPI is initialized for calls from one thread only
+// (MPI_THREAD_FUNNELED): more threads would cost about a microsecond a message. Nothing here blocks between open() and
+// close(): MPI polls at full speed while it blocks.
 #include "engine/process/mpi/module.h"
 
 #include <mpi.h>

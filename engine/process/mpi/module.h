@@ -1,5 +1,5 @@
-// The interface of the MPI module, a shared library that the program loads only when it was launched as one of several
-// processes. So the program itself needs no MPI. The functions do not throw. One thread makes all calls.
+// This is the interface of the MPI module, a shared library that the program loads only when it was launched as one of
+// several processes. So the program itself needs no MPI. The functions do not throw. One thread makes all calls.
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 
 extern "C" {
 
-// Changes with every change of this file.
+// The version changes with every change of this file.
 #define ARBALEST_MPI_MODULE_VERSION 2
 #define ARBALEST_MPI_MODULE_NAME "arbalest_mpi_module"
 
@@ -56,6 +56,6 @@ struct ArbalestMpiModule {
   void (*abort)(void* self, int exit_code);
 };
 
-// The only function that the library exports.
+// The library exports only this function.
 __attribute__((visibility("default"))) const struct ArbalestMpiModule* arbalest_mpi_module(void);
 }

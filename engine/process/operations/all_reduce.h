@@ -1,7 +1,7 @@
-// All-reduce of a vector by a reduce-scatter and an all-gather. Each rank sends its part of slice r to rank r, which
-// adds the parts in the order of the pairwise tree over ranks (engine/passes/averaging.h) and sends the sum to all. So
-// the bits depend neither on the length of a chunk nor on the order in which messages arrive. With N elements and P
-// ranks each rank sends and receives 2 N (P - 1) / P floats.
+// Sums a vector over all ranks by a reduce-scatter and an all-gather. Each rank sends its part of slice r to rank r,
+// which adds the parts in the order of the pairwise tree over ranks (engine/passes/averaging.h) and sends the sum to
+// all. So the bits depend neither on the length of a chunk nor on the order in which messages arrive. With N elements
+// and P ranks each rank sends and receives 2 N (P - 1) / P floats.
 //
 // Chunks go through a window: while one is added, the next are under way, and received parts stay in the caches.
 #pragma once
@@ -43,14 +43,14 @@ class AllReduce final : public Operation {
  private:
   enum Kind : std::uint32_t { kPartSent, kPartArrived, kSumSent, kSumArrived };
 
-  // The state of the exchange with one other rank. Parts of its slice go there; then their sums come back.
+  // This is the state of the exchange with one other rank. Parts of its slice go there; then their sums come back.
   struct Peer {
     std::size_t begun = 0;        // parts posted
     std::size_t finished = 0;     // parts sent, up to the first that is not; the sums behind them are awaited
     std::uint32_t sent_mask = 0;  // parts sent after that, by place in the window
     std::uint32_t here_mask = 0;  // its parts of the own slice that are here and not added, by place in the window
     std::size_t sums = 0;         // sums of its slice that are here
-    std::size_t sum_bytes = 0;    // of them
+    std::size_t sum_bytes = 0;    // bytes of those sums
     std::size_t open = 0;         // messages that have not ended, including those not yet posted
   };
 
