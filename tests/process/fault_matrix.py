@@ -92,7 +92,7 @@ def problem_of(fault, victim, ranks, launcher, code, text):
             return names, "not all survivors name the victim"
         if launcher == ENDS:
             return names, "" if code == 8 else "the exit code is not 8"
-        return names, "" if "with errorcode 8" in text else "no survivor ends with 8"
+        return names, "" if "ends all processes with 8" in text else "no survivor ends with 8"
     # Even after exit 0: the rank had not finished MPI.
     return names, "" if code != 0 else "mpirun reports success"
 

@@ -63,9 +63,8 @@ int run(const std::string& module_directory, const std::string& kind, const std:
     options.exit_code = [](ErrorKind error) { return error == ErrorKind::kPeer ? kPeerExitCode : kOwnExitCode; };
     const auto open = [&]() -> std::unique_ptr<engine::process::Transport> {
       auto transport = engine::process::open_module_transport(*launch, {module_directory});
-      if (transport->rank() != rank) return transport;
-      return std::make_unique<FaultyTransport>(std::move(transport), std::atoi(instant.c_str()),
-                                               [&kind] { have_fault(kind); });
+      const int part = transport->rank() == rank ? std::atoi(instant.c_str()) : 0;
+      return std::make_unique<FaultyTransport>(std::move(transport), part, [&kind] { have_fault(kind); });
     };
     if (!launch) return 2;
     world = std::make_unique<World>(open, options);

@@ -1,6 +1,9 @@
 // Calls a function when the n-th part of an all-reduce has arrived, so that a rank can die inside the all-reduce.
 #pragma once
 
+#include <unistd.h>
+
+#include <cstdio>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -14,6 +17,7 @@ namespace arbalest::tests {
 
 class FaultyTransport final : public engine::process::Transport, private engine::process::Listener {
  public:
+  // Part 0 never arrives.
   FaultyTransport(std::unique_ptr<engine::process::Transport> transport, int part, std::function<void()> fault)
       : transport_(std::move(transport)), part_(part), fault_(std::move(fault)) {}
 
@@ -35,7 +39,11 @@ class FaultyTransport final : public engine::process::Transport, private engine:
   }
   bool poll() override { return transport_->poll(); }
   void close() override { transport_->close(); }
-  void abort(int exit_code) noexcept override { transport_->abort(exit_code); }
+  // Prints the exit code, because the report of mpirun may get lost.
+  void abort(int exit_code) noexcept override {
+    dprintf(STDERR_FILENO, "rank %d ends all processes with %d\n", rank(), exit_code);
+    transport_->abort(exit_code);
+  }
 
  private:
   void on_message(std::uint32_t token, std::size_t bytes) override {
