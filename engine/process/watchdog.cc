@@ -40,8 +40,6 @@ double Watchdog::beat_seconds() const noexcept {
   return std::min(kMostBeatSeconds, options_.peer_timeout_seconds / kBeatsPerTimeout);
 }
 
-double Watchdog::next_tick() const noexcept { return next_beat_; }
-
 bool Watchdog::tick(double now) {
   const double pause = now - now_;
   now_ = now;

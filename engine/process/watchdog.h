@@ -44,7 +44,7 @@ class Watchdog final : private Listener {
   // time for a heartbeat.
   bool tick(double now);
   // Returns when tick() next has to do something if no message arrives.
-  double next_tick() const noexcept;
+  double next_tick() const noexcept { return next_beat_; }
 
   // Returns a message once a rank is dead or has failed. The message names the rank.
   const std::optional<std::string>& failure() const noexcept { return failure_; }

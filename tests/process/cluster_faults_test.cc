@@ -5,11 +5,9 @@
 #include <optional>
 #include <random>
 
-#include "engine/process/operations/agree.h"
-#include "engine/process/operations/all_reduce.h"
 #include "engine/process/operations/flag_reduction.h"
-#include "engine/process/operations/library_all_reduce.h"
 #include "tests/process/simulated_cluster.h"
+#include "tests/process/small_job.h"
 #include "tests/process/vectors.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
@@ -17,10 +15,7 @@
 namespace arbalest::tests {
 namespace {
 
-using engine::process::Agree;
-using engine::process::AllReduce;
 using engine::process::FlagReduction;
-using engine::process::LibraryAllReduce;
 using engine::process::Operation;
 using engine::process::Progress;
 
@@ -30,44 +25,6 @@ constexpr double kDeadline = kTimeout + 2.0 * kTimeout / 6.0 + 1.5;
 
 // Two ranks that do not watch each other first wait for the timeout before they ask. So does a rank that takes leave.
 constexpr double kCutDeadline = 2.0 * kDeadline;
-
-// A small job has some rounds: an agreement, then in each round a stop flag and an all-reduce, in turn by us and by the
-// library.
-class SmallJob {
- public:
-  static constexpr int kElements = 100;
-
-  SmallJob(int ranks, int rounds, unsigned seed) : ranks_(ranks), rounds_(rounds) {
-    for (int round = 0; round < rounds; ++round) {
-      addends_.emplace_back(ranks, kElements, seed + static_cast<unsigned>(round));
-      values_.push_back(addends_.back().of_rank);
-    }
-  }
-
-  std::unique_ptr<Operation> operator()(int rank, int step) {
-    if (step == 0) return std::make_unique<Agree>("job");
-    const int round = (step - 1) / 2;
-    if (round >= rounds_) return nullptr;
-    if (step % 2 == 1) return std::make_unique<FlagReduction>(0);
-    std::vector<float>& values = values_[static_cast<std::size_t>(round)][static_cast<std::size_t>(rank)];
-    if (round % 2 == 1) return std::make_unique<LibraryAllReduce>(values);
-    return std::make_unique<AllReduce>(values, rank, ranks_,
-                                       engine::process::AllReduceOptions{.chunk = 8, .window = 2});
-  }
-
-  bool is_right(int rank) const {
-    for (std::size_t round = 0; round < addends_.size(); ++round) {
-      if (values_[round][static_cast<std::size_t>(rank)] != addends_[round].sum) return false;
-    }
-    return true;
-  }
-
- private:
-  const int ranks_;
-  const int rounds_;
-  std::vector<Addends> addends_;
-  std::vector<std::vector<std::vector<float>>> values_;  // [round][rank]
-};
 
 std::string name_of(int rank) { return "rank " + std::to_string(rank) + " on host node-" + std::to_string(rank); }
 
@@ -318,8 +275,9 @@ TEST_CASE("simulated cluster: a rank that dies inside the all-reduce is named, w
           [&](int rank, int step) -> std::unique_ptr<Operation> {
             if (step > 1) return nullptr;
             if (step == 1) return std::make_unique<FlagReduction>(0);  // so that the sum is not the end of the run
-            return std::make_unique<AllReduce>(values[static_cast<std::size_t>(rank)], rank, kRanks,
-                                               engine::process::AllReduceOptions{.chunk = 16, .window = 2});
+            return std::make_unique<engine::process::AllReduce>(
+                values[static_cast<std::size_t>(rank)], rank, kRanks,
+                engine::process::AllReduceOptions{.chunk = 16, .window = 2});
           },
           {.peer_timeout_seconds = kTimeout, .depth = 1});
       cluster.network().kill_after_messages(victim, last);
