@@ -26,7 +26,7 @@
 
 namespace arbalest::scheduler {
 
-// How the learning rate scales with the number of learners, or with the mini-batch size.
+// The learning rate may scale with the number of learners, or with the mini-batch size.
 enum class RateScaling { kKeep, kSqrt, kLinear };
 // The factor of the learning rate if the number grows by `ratio`: 1, sqrt(ratio) or ratio.
 double factor_of(RateScaling scaling, double ratio);
@@ -113,8 +113,8 @@ struct LearningRateSchedule {
 
   // The learning rate of each of `learners` learners. progress: at least 0.
   float at(double progress, int learners) const;
-  // How many drops of a step or multistep curve have taken effect; 0 for continuous curves. Averaging restarts when the
-  // number changes (design: "Restart").
+  // Number of drops of a step or multistep curve that have taken effect; 0 for continuous curves. Averaging restarts
+  // when the number changes (design: "Restart").
   int drops_before(double progress) const;
   // The epoch of the run at which drop `number`, from 1, of a step or multistep curve takes effect; none if there is no
   // such drop.

@@ -26,7 +26,7 @@ struct SpikeRule {
   }
 };
 
-// What later decisions depend on. A checkpoint holds it.
+// Later decisions depend on this, so a checkpoint holds it.
 struct LossHistory {
   // The window under way.
   std::int64_t batches = 0;

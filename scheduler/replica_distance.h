@@ -1,4 +1,4 @@
-// How far the replicas are from the central model, and from each other, from the sums of one averaging.
+// The sums of one averaging tell how far the replicas are from the central model, and from each other.
 #pragma once
 
 #include <algorithm>

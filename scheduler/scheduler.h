@@ -71,7 +71,7 @@ struct Progress {
   void add(const Progress& later);
 };
 
-// How the central model gets its running statistics.
+// The source of the central model's running statistics.
 enum class Statistics {
   kReestimated,  // measured on Options::statistics_ring, if there is one; this takes as long as evaluating its
                  // mini-batches

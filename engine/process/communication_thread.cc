@@ -2,11 +2,9 @@
 
 #include <pthread.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <ctime>
 #include <span>
 #include <system_error>
@@ -19,9 +17,6 @@ namespace arbalest::engine::process {
 
 namespace {
 
-constexpr double kOthersPrintSeconds = 1.0;  // after a failure, before all processes are ended
-constexpr double kEndSeconds = 2.0;          // for the library to end all processes
-constexpr const char* kNotEnded = "the launcher does not end the other processes; end them by hand";
 constexpr unsigned long kTimerSlackNanoseconds = 10'000;
 
 double seconds_now() {
@@ -64,7 +59,7 @@ void CommunicationThread::start(Submission& submission) {
   {
     const std::lock_guard lock(mutex_);
     submission.is_done = false;
-    submissions_.push_back(&submission);
+    queue_.push(submission);
     has_orders_ = true;
   }
   ordered_.notify_one();
@@ -97,29 +92,6 @@ void CommunicationThread::set_position(const Position& position) noexcept {
 }
 
 void CommunicationThread::set_peer_timeout(double seconds) noexcept { peer_timeout_ = seconds; }
-
-void CommunicationThread::close() {
-  {
-    const std::lock_guard lock(mutex_);
-    wants_close_ = true;
-    has_orders_ = true;
-  }
-  ordered_.notify_one();
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return stage_ == Stage::kClosed || stage_ == Stage::kFailed; });
-  if (stage_ == Stage::kFailed) throw Error(*failure_);
-}
-
-void CommunicationThread::abort(int exit_code) {
-  last_exit_.arm(last_exit_seconds(), exit_code, kNotEnded);
-  std::fflush(nullptr);  // may block
-  std::unique_lock lock(mutex_);
-  if (stage_ == Stage::kClosed) _exit(exit_code);
-  abort_code_ = exit_code;
-  has_orders_ = true;
-  ordered_.notify_one();
-  for (;;) changed_.wait(lock);  // the thread ends the process, or LastExit does
-}
 
 double CommunicationThread::cpu_seconds() const {
   clockid_t clock{};
@@ -178,7 +150,7 @@ void CommunicationThread::communicate(Progress& progress) {
   }
 }
 
-// Returns whether there were any.
+// Returns whether there were any orders.
 bool CommunicationThread::take_orders(Progress& progress) {
   progress.watchdog().set_position(unpack(position_));
   progress.watchdog().set_peer_timeout(peer_timeout_);
@@ -192,36 +164,14 @@ bool CommunicationThread::take_orders(Progress& progress) {
                 fmt::format("it has ended the run with exit code {}; its own message says why", *abort_code_)));
     }
     if (progress.state() != Progress::State::kRunning) return true;
-    take_submissions();
-    if (wants_close_ && active_.empty() && submissions_.empty()) progress.close();
+    queue_.take_ready(active_);
+    if (wants_close_ && active_.empty() && queue_.is_empty()) progress.close();
   }
-  // Without the mutex, because the start of an operation may copy a vector.
+  // This happens without the mutex, because the start of an operation may copy a vector.
   for (; started_ < active_.size() && progress.state() == Progress::State::kRunning; ++started_) {
     progress.start(*active_[started_]->operation, active_[started_]->channel);
   }
   return true;
-}
-
-// An operation whose turn has not come stays.
-void CommunicationThread::take_submissions() {
-  for (std::size_t i = 0; i < submissions_.size();) {
-    Submission* submission = submissions_[i];
-    if (submission->waits_for_turn && submission->turn != next_turn_) {
-      ++i;
-      continue;
-    }
-    submissions_.erase(submissions_.begin() + static_cast<std::ptrdiff_t>(i));
-    active_.push_back(submission);
-    if (submission->turn) {
-      pass_turn(*submission->turn);
-      i = 0;  // others may have waited for it
-    }
-  }
-}
-
-void CommunicationThread::pass_turn(std::uint64_t turn) {
-  later_turns_.push_back(turn);
-  while (std::erase(later_turns_, next_turn_) > 0) ++next_turn_;
 }
 
 // Reports operations that are done. Returns whether there were any. After a failure none is reported, because its owner
@@ -253,73 +203,6 @@ void CommunicationThread::publish(Stage stage, const std::optional<Error>& failu
     if (failure) failure_.emplace(*failure);
   }
   changed_.notify_all();
-}
-
-// abort() may come at any time, even while MPI is being finalized; then it is abort() that arms the last exit.
-void CommunicationThread::close_transport() {
-  const auto end_if_aborted = [this] {
-    if (!abort_code_) return;
-    transport_->abort(*abort_code_);
-    _exit(*abort_code_);
-  };
-  {
-    const std::lock_guard lock(mutex_);
-    end_if_aborted();
-    // Another rank may notice only now that a rank is silent, and must get the time to name it.
-    last_exit_.arm(peer_timeout_ + last_exit_seconds(), kPeerExitCode,
-                   "MPI does not end: another process or its host does not answer");
-  }
-  try {
-    transport_->close();
-  } catch (const Error& error) {
-    return end_after_failure(error, false);
-  }
-  std::unique_lock lock(mutex_);
-  if (abort_code_) _exit(*abort_code_);
-  last_exit_.disarm();
-  stage_ = Stage::kClosed;
-  changed_.notify_all();
-  ordered_.wait(lock, [this] { return stops_; });
-}
-
-double CommunicationThread::last_exit_seconds() const noexcept {
-  return options_.owner_ends_seconds + kSpreadSeconds + kOthersPrintSeconds + kEndSeconds;
-}
-
-int CommunicationThread::exit_code_of(const Error& failure) const {
-  return options_.exit_code ? options_.exit_code(failure.kind()) : kPeerExitCode;
-}
-
-// The owner may be busy, and never learn of the failure.
-void CommunicationThread::arm_last_exit(const Error& failure) {
-  const std::lock_guard lock(mutex_);
-  if (abort_code_) return;  // abort() has armed it
-  last_exit_.arm(last_exit_seconds(), exit_code_of(failure), failure.what());
-}
-
-// From here on nothing polls the transport, so the owners of buffers may free them. A rank with an error of its own
-// gets the time to print it and to end all processes with its exit code; the others end them only if it has not.
-void CommunicationThread::end_after_failure(const Error& failure, bool is_error_of_other_rank) {
-  using Clock = std::chrono::steady_clock;
-  const auto after = [begin = Clock::now()](double seconds) {
-    return begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-  };
-  active_.clear();
-  std::unique_lock lock(mutex_);
-  const bool is_own = abort_code_.has_value();  // before the owner learns of the failure, and calls abort()
-  stage_ = Stage::kFailed;
-  failure_.emplace(failure);
-  changed_.notify_all();
-  ordered_.wait_until(lock, after(options_.owner_ends_seconds), [this] { return stops_ || abort_code_; });
-  if (stops_) return last_exit_.disarm();
-  if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
-  const double others = is_error_of_other_rank ? options_.owner_ends_seconds + kSpreadSeconds : 0.0;
-  if (!is_own) ordered_.wait_until(lock, after(others + kOthersPrintSeconds), [this] { return stops_; });
-  const int exit_code = abort_code_.value_or(exit_code_of(failure));
-  lock.unlock();
-  last_exit_.arm(kEndSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang
-  transport_->abort(exit_code);
-  _exit(exit_code);
 }
 
 }  // namespace arbalest::engine::process

@@ -1,4 +1,4 @@
-// The thread that owns the transport. All calls of MPI are made here, from its initialization to its end.
+// The communication thread owns the transport. It makes all calls of MPI, from its initialization to its end.
 //
 // The thread never blocks inside MPI, which would poll at full speed, and it does not spin: after a few microseconds
 // without messages it sleeps, for longer and longer. New work of this process wakes it.
@@ -17,30 +17,21 @@
 
 #include "engine/error.h"
 #include "engine/process/last_exit.h"
-#include "engine/process/operations/operation.h"
 #include "engine/process/phase.h"
+#include "engine/process/turn_queue.h"
 #include "engine/process/watchdog.h"
 
 namespace arbalest::engine::process {
 
 class Progress;
 
-// An operation that the thread is asked to run. Its owner may use it again when it has ended.
-struct Submission {
-  Operation* operation = nullptr;
-  int channel = 0;
-  std::optional<std::uint64_t> turn = {};  // 0, 1, 2, ... in the same order on every rank
-  bool waits_for_turn = false;             // starts only after all earlier turns have started
-  bool is_done = false;                    // guarded by the thread's mutex
-};
-
 struct CommunicationOptions {
   WatchdogOptions watchdog = {};
-  // Limit for the start of MPI, which waits for all processes. After it the process ends with exit code 8.
+  // MPI waits for all processes when it starts. If that takes longer, the process ends with exit code 8.
   double start_timeout_seconds = 120.0;
   // After a failure the owner has this long to call abort() or to destroy the thread. Then the process is ended.
   double owner_ends_seconds = 3.0;
-  // The exit code where the process is ended because of an error of its own. Empty: always 8.
+  // Gives the exit code of a process that is ended because of an error of its own. If it is empty, the code is 8.
   std::function<int(ErrorKind kind)> exit_code = {};
 };
 
@@ -55,10 +46,10 @@ class CommunicationThread {
   CommunicationThread(const CommunicationThread&) = delete;
   CommunicationThread& operator=(const CommunicationThread&) = delete;
 
-  // Only its numbers and names may be asked for; the thread makes the other calls.
+  // Other threads may ask it only for numbers and names.
   const Transport& transport() const noexcept { return *transport_; }
 
-  // Any thread may call these.
+  // Any thread may call the following functions.
   void start(Submission& submission);
   bool is_done(const Submission& submission);
   // Blocks until the operation is done. Throws kPeer if another process has died or failed, and the error of this
@@ -66,19 +57,19 @@ class CommunicationThread {
   // used. Throws kInternal after close().
   void wait(const Submission& submission);
 
-  // This process cannot go on; the others get to know the reason. Every wait() throws the error then. If the owner does
-  // not call abort(), the thread prints the error and ends all processes with the exit code of its kind.
+  // Call it when this process cannot go on; the others get to know the reason. Every wait() throws the error then. If
+  // the owner does not call abort(), the thread prints the error and ends all processes with the exit code of its kind.
   void announce_failure(const Error& error);
   void set_position(const Position& position) noexcept;
   void set_peer_timeout(double seconds) noexcept;
 
-  // The polite end: waits until all processes have called it. No operation may be under way. Throws like wait().
+  // Ends the communication politely: waits until all processes have called it. No operation may be under way. Throws
+  // like wait().
   void close();
-  // Ends all processes with this exit code. After a failure it first leaves the other survivors a second to print their
-  // messages.
+  // Ends all processes with this exit code. It first leaves the other ranks a second to print their messages.
   [[noreturn]] void abort(int exit_code);
 
-  // CPU time of the thread.
+  // Returns the CPU time of the thread.
   double cpu_seconds() const;
 
  private:
@@ -87,15 +78,15 @@ class CommunicationThread {
   void run(const Open& open);
   void communicate(Progress& progress);
   bool take_orders(Progress& progress);
-  void take_submissions();
-  void pass_turn(std::uint64_t turn);
   bool settle(Progress& progress);
   void publish(Stage stage, const std::optional<Error>& failure);
+
+  // communication_end.cc
   void close_transport();
   void arm_last_exit(const Error& failure);
   void end_after_failure(const Error& failure, bool is_error_of_other_rank);
   int exit_code_of(const Error& failure) const;
-  // From the news of a failure to the end of a process that does not end by itself.
+  // Returns the time from the news of a failure to the end of a process that does not end by itself.
   double last_exit_seconds() const noexcept;
 
   const CommunicationOptions options_;
@@ -108,10 +99,8 @@ class CommunicationThread {
   std::condition_variable ordered_;  // the thread sleeps here
   std::condition_variable changed_;  // everybody else waits here
   Stage stage_ = Stage::kOpening;
-  std::optional<Error> failure_;            // with kFailed and kNotOpened
-  std::vector<Submission*> submissions_;    // that the thread has not taken
-  std::uint64_t next_turn_ = 0;             // all before it have started
-  std::vector<std::uint64_t> later_turns_;  // that have started
+  std::optional<Error> failure_;  // set with kFailed and kNotOpened
+  TurnQueue queue_;               // operations that the thread has not taken
   bool has_orders_ = false;
   bool wants_close_ = false;
   bool stops_ = false;
@@ -120,12 +109,12 @@ class CommunicationThread {
 
   // Used by the thread only.
   std::vector<Submission*> active_;
-  std::size_t started_ = 0;  // of the active ones
+  std::size_t started_ = 0;  // number of active operations that have been started
 
   std::thread thread_;
 };
 
-// The exit code of a process that ends because another one has died (jobs/messages/exit_codes.h).
+// A process that ends because another one has died has this exit code (jobs/messages/exit_codes.h).
 inline constexpr int kPeerExitCode = 8;
 
 }  // namespace arbalest::engine::process

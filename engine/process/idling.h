@@ -1,4 +1,4 @@
-// How long the communication thread sleeps between two looks at the transport.
+// Decides how long the communication thread sleeps between two looks at the transport.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@ class Idling {
   static constexpr double kLongestBusySleepSeconds = 200e-6;  // while an operation is under way
   static constexpr double kLongestSleepSeconds = 5e-3;        // while none is
 
-  // Something has happened.
+  // Call this when something has happened.
   void reset(double now) noexcept {
     since_ = now;
     sleep_ = kShortestSleepSeconds;
   }
 
-  // Seconds; 0: look again at once.
+  // Returns the seconds to sleep now. 0 means that the thread looks again at once.
   double next_sleep(double now, bool is_busy) noexcept {
     if (now - since_ < kTrySeconds) return 0.0;
     const double longest = is_busy ? kLongestBusySleepSeconds : kLongestSleepSeconds;

@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
@@ -10,7 +12,15 @@
 
 namespace arbalest::engine::process {
 
-LastExit::LastExit() {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+LastExit::LastExit() : clock_(seconds_now()) {
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
@@ -32,7 +42,8 @@ LastExit::~LastExit() {
 void LastExit::arm(double seconds, int exit_code, std::string message) {
   {
     const std::lock_guard lock(mutex_);
-    deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    clock_.advance(seconds_now());
+    deadline_ = clock_.seconds() + seconds;
     exit_code_ = exit_code;
     message_ = "arbalest: error: " + std::move(message) + "\n";
   }
@@ -42,7 +53,7 @@ void LastExit::arm(double seconds, int exit_code, std::string message) {
 void LastExit::disarm() {
   {
     const std::lock_guard lock(mutex_);
-    deadline_ = Clock::time_point::max();
+    deadline_.reset();
   }
   changed_.notify_one();
 }
@@ -50,19 +61,23 @@ void LastExit::disarm() {
 void LastExit::run() {
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    if (deadline_ == Clock::time_point::max()) {
+    if (!deadline_) {
       changed_.wait(lock);
-    } else if (Clock::now() < deadline_) {
-      const Clock::time_point deadline = deadline_;  // arm() may change it during the wait
-      changed_.wait_until(lock, deadline);
-    } else {
-      // The process ends anyway if its standard error is gone, or if it is a pipe that nobody reads.
-      pollfd file{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-      const bool is_writable = poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
-      if (is_writable) static_cast<void>(write(STDERR_FILENO, message_.data(), message_.size()) == 0);
-      _exit(exit_code_);
+      continue;
     }
+    clock_.advance(seconds_now());
+    const double left = *deadline_ - clock_.seconds();
+    if (left <= 0.0) end();
+    changed_.wait_for(lock, std::chrono::duration<double>(std::min(left, 0.5 * kLongestPause)));
   }
+}
+
+// The process ends even if its standard error is closed, or is a pipe that nobody reads.
+void LastExit::end() {
+  pollfd file{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+  const bool is_writable = poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
+  if (is_writable) static_cast<void>(write(STDERR_FILENO, message_.data(), message_.size()) == 0);
+  _exit(exit_code_);
 }
 
 }  // namespace arbalest::engine::process

@@ -14,8 +14,8 @@ struct LauncherVariables {
   const char* size;  // null: the launcher does not tell it
 };
 
-// In order: mpirun may run inside a job of Slurm. A batch script of Slurm has SLURM_PROCID and SLURM_NTASKS, but is one
-// process; the number of tasks of a step is set by srun only.
+// The order matters: mpirun may run inside a job of Slurm. A batch script of Slurm has SLURM_PROCID and SLURM_NTASKS,
+// but is one process; the number of tasks of a step is set by srun only.
 constexpr LauncherVariables kLaunchers[] = {
     {"mpirun of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},

@@ -1,4 +1,4 @@
-// What the launcher of the processes (mpirun, mpiexec, srun) says about them in environment variables.
+// Reads what the launcher of the processes (mpirun, mpiexec, srun) says about them in environment variables.
 #pragma once
 
 #include <functional>
@@ -13,10 +13,10 @@ struct Launch {
   int size = 0;  // 0: unknown
 };
 
-// The value of an environment variable, if it is set. Only cli reads the environment.
+// Returns the value of an environment variable, if it is set. Only cli reads the environment.
 using Variables = std::function<std::optional<std::string>(const char* name)>;
 
-// Nothing if this process was started by itself, or as the only one. Throws kUsage if a variable is no number.
+// Returns nothing if this process was started by itself, or as the only one. Throws kUsage if a variable is no number.
 std::optional<Launch> find_launch(const Variables& variables);
 
 }  // namespace arbalest::engine::process

@@ -1,4 +1,4 @@
-// The transport through the MPI module (mpi/module.h).
+// Exchanges messages through the MPI module (mpi/module.h).
 #pragma once
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace arbalest::engine::process {
 
 inline constexpr const char* kModuleFile = "libarbalest_mpi.so";
 
-// Where the module is looked for: beside the running program, and in lib/arbalest beside the program's folder.
+// Returns the folders that may hold the module: that of the running program, and lib/arbalest beside it.
 std::vector<std::filesystem::path> module_directories();
 
 // Loads the module and initializes MPI. The calling thread makes all calls of the transport. Blocks until all processes

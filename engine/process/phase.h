@@ -1,4 +1,4 @@
-// What a process is doing. Heartbeats carry it, so that messages about a dead process can say where it was.
+// Says what a process is doing. Heartbeats carry it, so that messages about a dead process can say where it was.
 #pragma once
 
 #include <cstdint>

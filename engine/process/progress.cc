@@ -3,30 +3,12 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <utility>
 
 namespace arbalest::engine::process {
 
-namespace {
-
-// Runs `body` and returns the error that it throws.
-template <typename Body>
-std::optional<Error> error_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return Error(ErrorKind::kOutOfMemory, "out of memory for the messages between processes");
-  } catch (const std::exception& error) {
-    return Error(ErrorKind::kInternal, error.what());
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 Progress::Progress(Transport& transport, WatchdogOptions options, double now)
-    : transport_(transport), watchdog_(transport, std::move(options), now), now_(now) {
+    : transport_(transport), watchdog_(transport, std::move(options), now), now_(now), awake_(now) {
   watchdog_.on_question([this](int channel) {
     return std::ranges::any_of(active_, [channel](const Active& active) { return active.channel == channel; });
   });
@@ -34,8 +16,24 @@ Progress::Progress(Transport& transport, WatchdogOptions options, double now)
 
 void Progress::start(Operation& operation, int channel) {
   ARBALEST_CHECK(state_ == State::kRunning);
-  active_.push_back({&operation, channel, awake_});
-  if (const std::optional<Error> error = error_of([&] { operation.start(transport_, channel); })) fail_here(*error);
+  active_.push_back({&operation, channel, awake_.seconds()});
+  attempt([&] { operation.start(transport_, channel); });
+}
+
+// Runs `body`. An error that it throws becomes the failure of this rank, unless a connection has failed.
+template <typename Body>
+void Progress::attempt(const Body& body) {
+  try {
+    body();
+  } catch (const ConnectionError& error) {
+    broken_.push_back({error.peer(), error.what(), now_});
+  } catch (const Error& error) {
+    fail_here(error);
+  } catch (const std::bad_alloc&) {
+    fail_here({ErrorKind::kOutOfMemory, "out of memory for the messages between processes"});
+  } catch (const std::exception& error) {
+    fail_here({ErrorKind::kInternal, error.what()});
+  }
 }
 
 void Progress::forget(const Operation& operation) {
@@ -43,17 +41,17 @@ void Progress::forget(const Operation& operation) {
 }
 
 bool Progress::step(double now) {
-  awake_ += std::min(now - now_, Watchdog::kLongestPause);
+  awake_.advance(now);
   now_ = now;
   if (state_ == State::kFailed || state_ == State::kClosed) return false;
   bool moved = false;
   bool beats = false;
-  const std::optional<Error> error = error_of([&] {
+  attempt([&] {
     beats = watchdog_.tick(now);
     moved = transport_.poll();
   });
-  if (error) fail_here(*error);
   if (state_ == State::kRunning || state_ == State::kClosing) check_for_failure();
+  if (state_ == State::kRunning || state_ == State::kClosing) check_connection();
   if (beats && state_ == State::kRunning) check_operations();
   if (beats && state_ == State::kClosing) check_end();
   if (state_ == State::kClosing && watchdog_.is_closed()) state_ = State::kClosed;
@@ -66,6 +64,17 @@ void Progress::check_for_failure() {
   failure_ = Error(ErrorKind::kPeer, *watchdog_.failure());
   state_ = State::kSpreading;
   spread_until_ = now_ + kSpreadSeconds;
+}
+
+// A rank that has an error of its own tells the reason before its process ends, so the news get the time to arrive.
+void Progress::check_connection() {
+  if (broken_.empty() || now_ - broken_.front().since < kSpreadSeconds) return;
+  const Broken broken = std::move(broken_.front());
+  broken_.erase(broken_.begin());
+  if (watchdog_.has_parted(broken.peer)) return;  // its process has ended, and nobody waits for it
+  blame(broken.peer, fmt::format("rank {} on host {} is dead or cut off: its connection with rank {} has failed ({}). "
+                                 "Look at its output and at its host, and resume the run",
+                                 broken.peer, transport_.host(broken.peer), transport_.rank(), broken.reason));
 }
 
 // The connection of two ranks that do not watch each other may be cut, and a rank whose program hangs still sends
@@ -82,10 +91,11 @@ void Progress::check_operations() {
 }
 
 void Progress::check_operation(const Active& active, int peer) {
-  const double waited = awake_ - active.since;
+  const double waited = awake_.seconds() - active.since;
   if (waited < watchdog_.peer_timeout()) return;
-  // The programs of the ranks have lost step: one has ended while another still waits for it.
-  if (watchdog_.is_gone_since(peer, 2.0 * watchdog_.peer_timeout())) {
+  // The programs of the ranks have lost step: one has ended while another still waits for it. But the library's own
+  // operations wait for all ranks as long as any is missing, so ranks that are cut off get the time to be named first.
+  if (watchdog_.is_gone_since(peer, 3.0 * watchdog_.peer_timeout())) {
     return blame(peer, fmt::format("internal error: rank {} on host {} has ended, but rank {} still waits for it in an "
                                    "operation ({}); please report this",
                                    peer, transport_.host(peer), transport_.rank(), active.operation->name()));
@@ -101,7 +111,7 @@ void Progress::check_operation(const Active& active, int peer) {
 
 // Each rank waits for the farewell of all others.
 void Progress::check_end() {
-  const double waited = awake_ - closing_since_;
+  const double waited = awake_.seconds() - closing_since_;
   if (waited < watchdog_.peer_timeout()) return;
   for (int peer = 0; peer < transport_.size(); ++peer) {
     if (peer == transport_.rank() || watchdog_.has_said_farewell(peer)) continue;
@@ -131,7 +141,7 @@ void Progress::close() {
   ARBALEST_CHECK(active_.empty());
   if (state_ != State::kRunning) return;
   state_ = State::kClosing;
-  closing_since_ = awake_;
+  closing_since_ = awake_.seconds();
   watchdog_.say_farewell();
 }
 

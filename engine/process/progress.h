@@ -1,5 +1,5 @@
-// Runs the operations and the watchdog of one rank over its transport. No thread and no clock: the communication thread
-// (communication_thread.h) calls step(), and so does the simulated cluster of the tests.
+// Runs the operations and the watchdog of one rank over its transport. It has no thread and reads no clock: the
+// communication thread (communication_thread.h) calls step(), and so does the simulated cluster of the tests.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "engine/process/awake_clock.h"
 #include "engine/process/operations/operation.h"
 #include "engine/process/watchdog.h"
 
@@ -26,10 +27,10 @@ class Progress {
 
   Watchdog& watchdog() noexcept { return watchdog_; }
   State state() const noexcept { return state_; }
-  // In kSpreading and kFailed: what has failed.
+  // Returns the failure in the states kSpreading and kFailed.
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
-  // Whether the failure is that another rank has ended the run with an error of its own.
+  // Returns whether the failure is an error of another rank's own.
   bool is_error_of_other_rank() const noexcept { return watchdog_.is_error_of_other_rank(); }
 
   // Starts an operation of all ranks, in kRunning only. It must live until it is forgotten or the state is kFailed:
@@ -43,9 +44,9 @@ class Progress {
   // Without messages, step() has nothing to do before this time.
   double next_step() const noexcept { return watchdog_.next_tick(); }
 
-  // This rank fails. The others get to know the reason.
+  // Makes this rank fail. The others get to know the reason.
   void fail_here(const Error& error);
-  // This rank starts no further operation. All of its operations must be done.
+  // Begins the polite end. All operations of this rank must be done, and it starts no further one.
   void close();
 
  private:
@@ -54,8 +55,16 @@ class Progress {
     int channel;
     double since;  // on the clock awake_
   };
+  struct Broken {
+    int peer;
+    std::string reason;
+    double since;
+  };
 
+  template <typename Body>
+  void attempt(const Body& body);
   void check_for_failure();
+  void check_connection();
   void check_operations();
   void check_operation(const Active& active, int peer);
   void check_end();
@@ -66,10 +75,11 @@ class Progress {
   State state_ = State::kRunning;
   std::optional<Error> failure_;
   double now_;
-  double awake_ = 0.0;  // seconds in which this process ran; it may have been stopped itself
+  AwakeClock awake_;  // it does not count the time in which this process was stopped itself
   double spread_until_ = 0.0;
   double closing_since_ = 0.0;  // on the clock awake_
   std::vector<Active> active_;
+  std::vector<Broken> broken_;  // connections that have failed, in order
 };
 
 // The news of a failure get this long to leave.

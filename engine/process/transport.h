@@ -1,5 +1,5 @@
-// How one process exchanges messages with the others. One thread owns a transport and makes all calls. No call blocks,
-// except where a function says so.
+// A Transport exchanges messages with the other processes. One thread owns a transport and makes all calls. No call
+// blocks, except where a function says so.
 #pragma once
 
 #include <cstddef>
@@ -7,20 +7,33 @@
 #include <span>
 #include <string>
 
+#include "engine/error.h"
+
 namespace arbalest::engine::process {
 
-// Gets to know that a message has been sent or has arrived.
+// A Listener is told that a message has been sent or has arrived.
 class Listener {
  public:
   virtual ~Listener() = default;
-  // `token`: what the listener gave with the message. `bytes`: size of the message. May post further messages. Throws
-  // Error if the message is not what it must be.
+  // `token` is the number that the listener gave with the message, and `bytes` is the size of the message. The function
+  // may post further messages. It throws Error if the message is not what it must be.
   virtual void on_message(std::uint32_t token, std::size_t bytes) = 0;
 };
 
 struct Notify {
   Listener* listener = nullptr;
   std::uint32_t token = 0;
+};
+
+// This error says that a message to or from another rank has failed.
+class ConnectionError final : public Error {
+ public:
+  ConnectionError(int peer, const std::string& what) : Error(ErrorKind::kPeer, what), peer_(peer) {}
+
+  int peer() const noexcept { return peer_; }
+
+ private:
+  int peer_;
 };
 
 // A longer message is sent in pieces.
@@ -32,14 +45,14 @@ class Transport {
 
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
-  // Number of this process among those of its host, and how many there are on it.
+  // These are the number of this process among those of its host, and their number.
   virtual int local_rank() const noexcept = 0;
   virtual int local_size() const noexcept = 0;
   virtual const std::string& host(int rank) const = 0;
 
-  // Post a message to or from another rank. A message meets the receives of the same channel in the order in which both
-  // were posted. The bytes must stay valid, and sent bytes unchanged, until the listener is called, which poll() does.
-  // A receive may be longer than its message. Throw kPeer.
+  // These post a message to or from another rank. A message meets the receives of the same channel in the order in
+  // which both were posted. The bytes must stay valid, and sent bytes unchanged, until poll() calls the listener. A
+  // receive may be longer than its message. Both throw ConnectionError, or another Error of kind kPeer.
   //   channel: 0 to kMaxChannel
   //   bytes: at most kMaxMessageBytes
   virtual void send(int peer, int channel, std::span<const std::byte> bytes, Notify notify) = 0;
@@ -49,8 +62,8 @@ class Transport {
   // ranks must start these sums in the same order. The vectors must not overlap. Throws kInternal if there is none.
   virtual void all_reduce_sum(std::span<const float> from, float* to, Notify notify) = 0;
 
-  // Calls the listeners of messages that have ended. Returns whether there were any. If a listener throws, the next
-  // call goes on with the other messages.
+  // Calls the listeners of messages that have ended. Returns whether there were any. Throws like send(). After an
+  // error, of a message or of a listener, the next call goes on with the other messages.
   virtual bool poll() = 0;
 
   // Ends the communication, once all messages have ended on all ranks. May block until every rank has called it.
@@ -59,7 +72,7 @@ class Transport {
   virtual void abort(int exit_code) noexcept = 0;
 };
 
-// The greatest number that every MPI library allows for a tag.
+// MPI libraries may forbid greater tags.
 inline constexpr int kMaxChannel = 32767;
 
 }  // namespace arbalest::engine::process

@@ -40,8 +40,6 @@ double Watchdog::beat_seconds() const noexcept {
   return std::min(kMostBeatSeconds, options_.peer_timeout_seconds / kBeatsPerTimeout);
 }
 
-double Watchdog::next_tick() const noexcept { return next_beat_; }
-
 bool Watchdog::tick(double now) {
   const double pause = now - now_;
   now_ = now;
@@ -65,7 +63,8 @@ bool Watchdog::tick(double now) {
 
 void Watchdog::look_after(int rank) {
   Peer& peer = this->peer(rank);
-  if (failure_ || peer.got_last) return;
+  const bool takes_last = peer.sent_last && peer.is_sending;  // our last message has not left yet
+  if (failure_ || (peer.got_last && !takes_last)) return;
   const double silent = now_ - (peer.watched ? peer.last_heard : peer.asked_at.value_or(now_));
   if (silent >= options_.peer_timeout_seconds) {
     const Signal news{.kind = Kind::kDead,
@@ -140,16 +139,23 @@ bool Watchdog::has_spread_failure() const noexcept {
 
 void Watchdog::say_farewell() {
   said_farewell_ = true;
-  for (int rank = 0; rank < size_; ++rank) peer(rank).owes_farewell = rank != rank_;
+  for (int rank = 0; rank < size_; ++rank) {
+    peer(rank).owes_farewell = rank != rank_;
+    peer(rank).gets_beats = rank != rank_;  // those that have all farewells watch all ranks
+  }
   begin_last_messages();
 }
 
 bool Watchdog::is_closed() const noexcept {
   for (int rank = 0; rank < size_; ++rank) {
-    const Peer& peer = peers_[static_cast<std::size_t>(rank)];
-    if (rank != rank_ && (!peer.got_last || !peer.sent_last || peer.is_sending)) return false;
+    if (rank != rank_ && !has_parted(rank)) return false;
   }
   return said_farewell_;
+}
+
+bool Watchdog::has_parted(int rank) const noexcept {
+  const Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  return peer.got_last && peer.sent_last && !peer.is_sending;
 }
 
 bool Watchdog::has_said_farewell(int rank) const noexcept {
@@ -186,6 +192,7 @@ void Watchdog::send_due(int rank) {
   } else if (peer.owes_last) {
     peer.owes_last = false;
     peer.sent_last = true;
+    peer.last_heard = now_;  // it has the whole time to take the message
     send(rank, {.kind = Kind::kLast});
   } else if (peer.owes_answer) {
     const int channel = *std::exchange(peer.owes_answer, std::nullopt);

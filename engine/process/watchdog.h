@@ -1,8 +1,8 @@
-// Notices processes that have died, hang or are cut off. Neither MPI nor NCCL does.
+// The watchdog notices processes that have died, hang or are cut off. Neither MPI nor NCCL does.
 //
-// Every rank sends a heartbeat to rank 0 and to the rank after it. Those two watch it: rank 0 may be the dead one. Who
-// sees that a rank is silent tells all others, so every survivor can name it. The same channel carries the news that a
-// rank fails, questions to a rank that an operation waits for, and the farewell at the end.
+// Every rank sends a heartbeat to rank 0 and to the rank after it. Those two watch it: rank 0 may be the dead one. A
+// rank that sees that another one is silent tells all others, so every survivor can name it. The same channel carries
+// the news that a rank fails, questions to a rank that an operation waits for, and the farewell at the end.
 #pragma once
 
 #include <array>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/process/awake_clock.h"
 #include "engine/process/phase.h"
 #include "engine/process/transport.h"
 
@@ -21,11 +22,11 @@ struct WatchdogOptions {
   double peer_timeout_seconds = 30.0;  // a rank that is silent for longer is dead
   // A rank that is this late for an operation hangs, though it sends heartbeats.
   double operation_timeout_seconds = 600.0;
-  // Gets warnings, on the thread that calls the watchdog. May be empty.
+  // This function gets warnings, on the thread that calls the watchdog. It may be empty.
   std::function<void(const std::string& message)> warn = {};
 };
 
-// Time is passed in: seconds from any start.
+// The caller passes in the time, in seconds from any start.
 class Watchdog final : private Listener {
  public:
   Watchdog(Transport& transport, WatchdogOptions options, double now);
@@ -42,36 +43,37 @@ class Watchdog final : private Listener {
   // Call it before each poll of the transport, and often enough: at least every kLongestPause. Returns whether it was
   // time for a heartbeat.
   bool tick(double now);
-  // When tick() next has to do something if no message arrives.
-  double next_tick() const noexcept;
+  // Returns when tick() next has to do something if no message arrives.
+  double next_tick() const noexcept { return next_beat_; }
 
-  // Set once a rank is dead or has failed. The message names it.
+  // Returns a message once a rank is dead or has failed. The message names the rank.
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  // Whether the failure is that another rank has ended the run with an error of its own.
+  // Returns whether the failure is an error of another rank's own.
   bool is_error_of_other_rank() const noexcept { return failure_ && news_.kind == Kind::kFailed && !failed_here_; }
   // Tells all others that this rank fails.
   void announce_failure(const std::string& reason);
   // Tells all others that another rank is to blame. `reason` is the whole message.
   void blame(int rank, const std::string& reason);
-  // Whether the news of a failure has left this process.
+  // Returns whether the news of a failure have left this process.
   bool has_spread_failure() const noexcept;
 
-  // Answers whether this rank has the operation of a channel under way.
+  // Sets the function that answers whether this rank has the operation of a channel under way.
   void on_question(std::function<bool(int channel)> answer) { is_under_way_ = std::move(answer); }
-  // Asks a rank that. From the first question until any message comes from it, this rank watches it.
+  // Asks another rank the same. From the first question until any message comes from it, this rank watches it.
   void ask(int rank, int channel);
-  // Whether the last answer of the rank was that the operation is not under way there.
+  // Returns whether the rank last answered that the operation is not under way there.
   bool has_denied(int rank, int channel) const noexcept;
 
-  // The polite end: this rank starts no further operation. When all ranks have said so, each sends one last message.
+  // Begins the polite end: this rank starts no further operation. When all ranks have said so, each sends one last
+  // message.
   void say_farewell();
-  // Whether every rank has sent its last message, and ours have left.
+  // Returns whether every rank has sent its last message, and ours have left.
   bool is_closed() const noexcept;
   bool has_said_farewell(int rank) const noexcept;
-  // Whether the rank has said farewell at least `seconds` ago.
+  // Returns whether the last message of the rank has arrived, and ours to it has left.
+  bool has_parted(int rank) const noexcept;
+  // Returns whether the rank said farewell at least `seconds` ago.
   bool is_gone_since(int rank, double seconds) const noexcept;
-
-  static constexpr double kLongestPause = 1.0;
 
  private:
   enum class Kind : std::uint32_t {

@@ -43,46 +43,9 @@ void PreparedAllReduce::wait() {
   if (communication_ != nullptr) communication_->wait(submission_);
 }
 
-struct PendingFlags::State {
-  State(CommunicationThread* thread, std::uint64_t flags) : communication(thread), reduction(flags) {}
-
-  // The thread uses the operation until it is done. An error comes back from every later operation.
-  ~State() {
-    try {
-      if (communication != nullptr) communication->wait(submission);
-    } catch (const Error&) {
-    }
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-
-  CommunicationThread* communication;
-  FlagReduction reduction;
-  Submission submission;
-};
-
-PendingFlags::PendingFlags(CommunicationThread* communication, std::uint64_t flags, int channel)
-    : state_(std::make_unique<State>(communication, flags)) {
-  if (communication == nullptr) return;
-  state_->submission = {.operation = &state_->reduction, .channel = channel};
-  communication->start(state_->submission);
-}
-
-PendingFlags::PendingFlags(PendingFlags&& other) noexcept = default;
-PendingFlags& PendingFlags::operator=(PendingFlags&& other) noexcept = default;
-PendingFlags::~PendingFlags() = default;
-
-bool PendingFlags::is_done() {
-  return state_->communication == nullptr || state_->communication->is_done(state_->submission);
-}
-
-std::uint64_t PendingFlags::wait() {
-  if (state_->communication != nullptr) state_->communication->wait(state_->submission);
-  return state_->reduction.result();
-}
-
 World::World(CommunicationThread::Open open, CommunicationOptions options)
-    : communication_(std::make_unique<CommunicationThread>(std::move(open), std::move(options))) {
+    : communication_(std::make_unique<CommunicationThread>(std::move(open), std::move(options))),
+      flags_(communication_.get()) {
   const Transport& transport = communication_->transport();
   rank_ = transport.rank();
   size_ = transport.size();
@@ -127,9 +90,7 @@ std::uint64_t World::any_of(std::uint64_t flags) {
   return reduction.result();
 }
 
-PendingFlags World::start_flags(std::uint64_t flags) {
-  return {communication_.get(), flags, control_channel(controls_++)};
-}
+PendingFlags World::start_flags(std::uint64_t flags) { return flags_.start(flags, control_channel(controls_++)); }
 
 std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> values) {
   try {

@@ -1,5 +1,5 @@
-// All processes of a job. A process that was started by itself is a world of size 1, without threads or MPI. Nothing
-// outside this folder knows how many processes there are.
+// The World holds all processes of a job. A process that was started by itself is a world of size 1, without threads or
+// MPI. Nothing outside this folder knows how many processes there are.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 #include "engine/process/launch.h"
 #include "engine/process/module_transport.h"
 #include "engine/process/operations/all_reduce.h"
+#include "engine/process/pending_flags.h"
 #include "engine/process/phase.h"
 
 namespace arbalest::engine::process {
@@ -24,7 +25,7 @@ enum class AllReduceMethod {
   kLibrary     // the order of additions is up to MPI
 };
 
-// An all-reduce of one vector, prepared once and run in every round. Its runs allocate nothing.
+// An all-reduce of one vector is prepared once and run in every round. Its runs allocate nothing.
 class PreparedAllReduce {
  public:
   // `values` must stay valid as long as this object.
@@ -36,8 +37,8 @@ class PreparedAllReduce {
   // or throws. Any thread may call.
   void start(std::uint64_t turn);
   bool is_done();
-  // Blocks until `values` holds the sum over ranks. Throws kPeer if another process has died or failed. Only dedicated
-  // stream threads block here.
+  // Blocks until `values` holds the sum over ranks. Throws kPeer if another process has died or failed. Only the
+  // threads of streams block here.
   void wait();
 
  private:
@@ -47,31 +48,14 @@ class PreparedAllReduce {
   Submission submission_;
 };
 
-// A union of flags over all ranks that is under way.
-class PendingFlags {
- public:
-  PendingFlags(CommunicationThread* communication, std::uint64_t flags, int channel);
-  PendingFlags(PendingFlags&& other) noexcept;
-  PendingFlags& operator=(PendingFlags&& other) noexcept;
-  ~PendingFlags();  // blocks like wait()
-
-  bool is_done();
-  // Blocks. The flags that any rank has given. Throws like PreparedAllReduce::wait.
-  std::uint64_t wait();
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// One thread of a process makes the calls of this class, except where a comment says "any thread". All ranks must make
+// One thread of a process makes the calls of this class, except where a comment allows any thread. All ranks must make
 // the same calls of `broadcast` to `start_flags` in the same order. Those block, and throw kPeer with the rank's name
 // if another process dies, stops or fails. After that only abort() remains.
 class World {
  public:
-  // A single process.
-  World() = default;
-  // For a transport of a test. `open` is called on the communication thread.
+  // Makes the world of a single process.
+  World() : flags_(nullptr) {}
+  // Makes a world over any transport, such as that of a test. `open` is called on the communication thread.
   World(CommunicationThread::Open open, CommunicationOptions options);
   ~World();
   World(const World&) = delete;
@@ -79,56 +63,59 @@ class World {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Number of this process among those of its host, and how many there are on it.
+  // These are the number of this process among those of its host, and their number.
   int local_rank() const noexcept { return local_rank_; }
   int local_size() const noexcept { return local_size_; }
-  // The host of a rank. A single process has no name for it.
+  // Returns the host of a rank. A single process calls its own "localhost".
   const std::string& host(int rank) const { return hosts_.at(static_cast<std::size_t>(rank)); }
 
-  // On every rank `bytes` becomes what it is on `root`.
+  // Replaces `bytes` on every rank by the bytes of `root`.
   void broadcast(std::string& bytes, int root = 0);
-  // On rank 0: the bytes of each rank. On other ranks: empty.
+  // Returns the bytes of each rank on rank 0, and nothing on the other ranks.
   std::vector<std::string> gather(std::string_view bytes);
-  // The ranks whose value is not that of rank 0. All ranks get the same answer.
+  // Returns the ranks whose value differs from that of rank 0. All ranks get the same answer.
   std::vector<int> agree(std::string_view value);
   // Returns when all ranks have called it.
   void barrier();
-  // The flags that any rank gives.
+  // Returns the flags that any rank gives.
   std::uint64_t any_of(std::uint64_t flags);
-  // As any_of, but returns at once. A polite stop is such a flag, of every round.
+  // Starts an any_of and returns at once. A request for a polite stop is such a flag. Allocates only when more of them
+  // are under way than ever before.
   PendingFlags start_flags(std::uint64_t flags);
 
-  // For the vectors that are prepared from now on.
+  // Sets the method for the vectors that are prepared from now on.
   void set_all_reduce(AllReduceMethod method, const AllReduceOptions& options = {}) noexcept {
     all_reduce_method_ = method;
     all_reduce_options_ = options;
   }
-  // Throws kOutOfMemory. Any thread.
+  // Prepares the all-reduce of a vector, which must outlive the result. Throws kOutOfMemory. Any thread may call.
   std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::span<float> values);
-  // The number of the next all-reduce. It is drawn where work is enqueued, because all ranks enqueue in the same order;
-  // streams may run the all-reduces in another order.
+  // Draws the number of the next all-reduce. Call it where work is enqueued, because all ranks enqueue in the same
+  // order; streams may run the all-reduces in another order.
   std::uint64_t next_turn() noexcept { return turns_++; }
 
-  // What this process is doing; heartbeats carry it. Any thread.
+  // Tells what this process is doing. Heartbeats carry it. Any thread may call.
   void set_position(std::uint64_t round, Phase phase) noexcept;
-  // How long a process may be silent before it counts as dead. Any thread.
+  // A process that is silent for longer counts as dead. Any thread may call.
   void set_peer_timeout(double seconds) noexcept;
   // This process cannot go on; the others name it and the reason. Call abort() as soon as the error has been printed:
-  // without it the process is ended after CommunicationOptions::owner_ends_seconds. Any thread.
+  // without it the process is ended after CommunicationOptions::owner_ends_seconds. Any thread may call.
   void announce_failure(const Error& error);
 
-  // The polite end of a job that all processes reach. Throws like the operations.
+  // Ends the communication politely, at the end of a job that all processes reach. Throws like the operations.
   void close();
-  // Ends all processes at once; `exit_code` is the launcher's. Call it after the error has been printed. Any thread.
+  // Ends all processes at once; `exit_code` becomes the launcher's. Call it after the error has been printed. Any
+  // thread may call.
   [[noreturn]] void abort(int exit_code);
 
-  // CPU time of the communication thread; 0 for a single process.
+  // Returns the CPU time of the communication thread, or 0 for a single process.
   double communication_cpu_seconds() const;
 
  private:
   void run(Operation& operation);
 
   std::unique_ptr<CommunicationThread> communication_;  // null: one process
+  FlagPool flags_;
   int rank_ = 0;
   int size_ = 1;
   int local_rank_ = 0;
@@ -140,8 +127,8 @@ class World {
   std::uint64_t turns_ = 0;     // all-reduces so far
 };
 
-// The world of the processes that a launcher has started, or a single process without one. Throws kUsage if there is no
-// MPI module in `directories`, or if it has not the processes of the launcher.
+// Returns the world of the processes that a launcher has started, or of a single process without one. Throws kUsage if
+// there is no MPI module in `directories`, or if it has not the processes of the launcher.
 std::unique_ptr<World> open_world(const std::optional<Launch>& launch, const CommunicationOptions& options,
                                   const std::vector<std::filesystem::path>& directories = module_directories());
 

@@ -1,4 +1,4 @@
-// What ends a run before its last epoch, as far as a checkpoint tells it.
+// Tells from a checkpoint whether its run has ended before its last epoch.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ struct ScoreHistory {
   int epochs_since = 0;                   // epochs since then
 };
 
-// Of the learning rate's plateau schedule.
+// The state of the learning rate's plateau schedule.
 struct PlateauState {
   double factor = 1.0;              // product of all drops
   int drops = 0;                    // number of drops
@@ -31,7 +31,7 @@ struct PlateauState {
   int cooldown = 0;                 // epochs that are not judged
 };
 
-// How often the run has gone back to a checkpoint because training had diverged.
+// Counts how often the run has gone back to a checkpoint because training had diverged.
 struct RollbackState {
   int count = 0;
   double factor = 1.0;                         // of the learning rate, for all of them

@@ -35,7 +35,7 @@ struct SavedRun {
   std::string job_text;  // JobOptions::resolved_text
 };
 
-// How the files of a run are stored, and got back.
+// These store the files of a run, and get them back.
 struct RunFileWriter {
   std::function<void(const std::string& name, const std::string& text)> text = {};
   std::function<void(const std::string& name, const scheduler::Tensors& tensors)> tensors = {};

@@ -69,7 +69,7 @@ struct DataOptions {
   bool has_validation() const noexcept { return validation || validation_files; }
 };
 
-// What a run does when training diverges: the loss, a gradient or a weight is not finite, or the loss has a spike.
+// Training diverges if the loss, a gradient or a weight is not finite, or if the loss has a spike.
 struct DivergenceOptions {
   bool rolls_back = false;       // goes back to the last checkpoint, with a lower learning rate; else the run stops
   double rollback_factor = 0.5;  // of the learning rate, at each roll-back
@@ -131,7 +131,7 @@ struct SynchronizationSwitch {
   std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
 };
 
-// When a run saves its state. One of the first three is set.
+// A run saves its state at intervals. One of the first three is set.
 struct CheckpointOptions {
   std::optional<double> every_minutes;
   std::optional<int> every_epochs;

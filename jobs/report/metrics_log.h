@@ -56,7 +56,7 @@ class MetricsLog {
   void check_place();
   void restore();
   void write_waiting();
-  // Where the last whole line in the first `end` bytes ends.
+  // Returns the end of the last whole line in the first `end` bytes.
   std::uint64_t end_of_line_before(std::uint64_t end) const;
 
   std::filesystem::path path_;

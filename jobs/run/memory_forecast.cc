@@ -53,11 +53,12 @@ std::vector<int> coexisting(const JobOptions& job, std::span<const std::unique_p
 
 }  // namespace
 
-AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>> opened)
-    : host(signed_bytes(engine::host::available_memory_bytes())) {
+AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>> opened, int processes)
+    : host(signed_bytes(engine::host::available_memory_bytes()) / processes) {
   for (const auto& device : opened) {
     static_cast<void>(device->stream_bytes({}));  // a GPU creates handles of its own to find this out
-    devices.push_back(signed_bytes(device->free_memory()));
+    const std::int64_t bytes = signed_bytes(device->free_memory());
+    devices.push_back(device->is_cuda() ? bytes : bytes / processes);
   }
 }
 

@@ -23,7 +23,8 @@ inline constexpr int kMostLearners = 1024;  // per device: no job file may ask f
 // Bytes that can still be allocated.
 struct AvailableMemory {
   // Measures the present state.
-  explicit AvailableMemory(std::span<const std::unique_ptr<engine::Device>> devices);
+  // `processes` of this machine share the host's memory in equal parts.
+  explicit AvailableMemory(std::span<const std::unique_ptr<engine::Device>> devices, int processes = 1);
 
   std::int64_t host = 0;
   std::vector<std::int64_t> devices;  // for a CPU device, the same memory as `host`

@@ -54,7 +54,7 @@ class RunCheckpoints {
   // Runs `step` on all processes. Returns false, with a warning, if one of them lacks the memory.
   bool has_memory(const std::function<void()>& step);
   void warn(const std::string& text);
-  // What rank 0 says on all processes.
+  // Returns on all processes what rank 0 says.
   bool decide(bool on_rank_0) { return run_.world.any_of(run_.leads() && on_rank_0 ? 1 : 0) != 0; }
   std::uint64_t batches() const { return run_.session->scheduler().batches(); }
 

@@ -71,7 +71,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                  const engine::DeviceOptions& device_options, Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
   engine::process::World& processes = world == nullptr ? alone_ : *world;
-  together(processes, [&] { open_here(job, data_root, purpose, device_options, input); });
+  together(processes, [&] { open_here(job, data_root, purpose, device_options, input, processes.local_size()); });
   const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
@@ -93,9 +93,9 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
 }
 
 void Session::open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                        const engine::DeviceOptions& device_options, Input input) {
+                        const engine::DeviceOptions& device_options, Input input, int processes) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
-  const AvailableMemory available(devices_);
+  const AvailableMemory available(devices_, processes);
   load_data(job, data_root, purpose, input);
   pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
   const SplitSizes sizes = split_sizes();
@@ -263,47 +263,6 @@ void Session::make_statistics_ring(const JobOptions& job, const SplitSize& train
       std::make_unique<dataflow::ShuffledOrder>(training.examples, job.training.batch_size, job.training.seed);
   statistics_order_ = std::make_unique<dataflow::FirstBatches>(*statistics_examples_, size.batches_per_pass);
   statistics_ring_ = make_ring(*training_data_, *statistics_order_, size, learners);
-}
-
-namespace {
-
-// Halves the bound of a tuned job, for which there was not enough memory. Returns false if the bound cannot be lowered.
-bool lower_bound(JobOptions& job, const std::exception& error) {
-  if (!job.tuned || job.tuned->max == job.tuned->min) return false;
-  const int before = job.tuned->max;
-  job.tuned->max = std::max(job.tuned->min, before / 2);
-  job.warnings.push_back(fmt::format("learners.per_device.auto: at most {} on each device instead of {}: {}",
-                                     counted(job.tuned->max, "learner"), before, as_error(error).what()));
-  return true;
-}
-
-}  // namespace
-
-std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
-                                      const engine::DeviceOptions& device_options, Session::Input input,
-                                      engine::process::World* world) {
-  for (;;) {
-    const int most = std::ranges::max(job.learners_per_device);
-    try {
-      auto session = std::make_unique<Session>(job, data_root, purpose, device_options, input, world);
-      job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
-      return session;
-    } catch (const std::exception& error) {
-      if (!is_shortage(error)) throw;
-      const bool is_alone = world == nullptr || world->size() == 1;
-      // Of several processes all must try again, or none.
-      if (!is_alone && dynamic_cast<const SharedError*>(&error) == nullptr) throw;
-      const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
-      if (forecast == nullptr && lower_bound(job, error)) continue;
-      if (job.learners_are_given) throw;
-      // An allocation failed although the forecast fits: half as many learners may work.
-      const int fewer = forecast != nullptr ? forecast->learners_that_fit() : most / 2;
-      if (fewer == 0) throw;
-      job = with_learners(
-          job, fewer,
-          fmt::format("{} on each device instead of {}: {}", counted(fewer, "learner"), most, as_error(error).what()));
-    }
-  }
 }
 
 }  // namespace arbalest::jobs

@@ -76,7 +76,7 @@ class Trainer {
     checkpoints_ = std::make_unique<RunCheckpoints>(run_);
   }
 
-  // What this process asks for between two strides.
+  // Returns what this process asks for between two strides.
   Requests requests() {
     Requests own = end_requests(run_, run_.seconds_since(epoch_start_));
     own.save = checkpoints_ && checkpoints_->is_due();

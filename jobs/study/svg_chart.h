@@ -19,7 +19,7 @@ struct ChartPoint {
   std::optional<double> most = {};
 };
 
-// How the ranges of a series are drawn.
+// The ranges of a series are drawn in one of these ways.
 enum class ChartRanges {
   kNone,
   kBand,     // an area behind the curve

@@ -22,6 +22,7 @@ namespace {
 using arbalest::dataflow::Batch;
 using arbalest::dataflow::BatchOrder;
 using arbalest::dataflow::BatchRing;
+using arbalest::dataflow::BatchShare;
 using arbalest::dataflow::ByteImages;
 using arbalest::dataflow::Dataset;
 using arbalest::dataflow::InputDescription;

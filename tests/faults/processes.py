@@ -15,6 +15,9 @@ def missing(program):
     """Why several processes cannot run here; "" if they can."""
     if shutil.which("mpirun") is None:
         return "there is no mpirun"
+    version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
+    if "Open MPI" not in version and "OpenRTE" not in version:
+        return "mpirun is not that of Open MPI"
     if not (program.parent / "libarbalest_mpi.so").exists():
         return "Arbalest was built without MPI"
     return ""

@@ -1,4 +1,4 @@
-// Which model best.safetensors holds when a run goes on.
+// Tests which model best.safetensors holds when a run goes on.
 #include "jobs/checkpoint/best_model.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Which checkpoints are found, renamed and deleted.
+// Tests which checkpoints are found, renamed and deleted.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>

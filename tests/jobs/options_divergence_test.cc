@@ -1,4 +1,4 @@
-// What a job does when training diverges or stops improving, and how often its devices' copies are compared.
+// A job says what happens when training diverges or stops improving, and how often copies are compared.
 #include <algorithm>
 
 #include "jobs/options/divergence/divergence_reader.h"

@@ -1,4 +1,4 @@
-// What happens to a run between two epochs, on the console and in metrics.jsonl.
+// The console and metrics.jsonl tell what happens to a run between two epochs.
 #include "jobs/report/run_event_text.h"
 
 #include <fstream>

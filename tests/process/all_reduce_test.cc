@@ -1,6 +1,7 @@
-// The all-reduce between processes, over a simulated network without faults.
+// Tests the all-reduce between processes over a simulated network without faults.
 #include "engine/process/operations/all_reduce.h"
 
+#include "engine/process/operations/library_all_reduce.h"
 #include "tests/process/simulated_cluster.h"
 #include "tests/process/vectors.h"
 #include "tests/support/catch.h"
@@ -10,6 +11,7 @@ namespace {
 
 using engine::process::AllReduce;
 using engine::process::AllReduceOptions;
+using engine::process::LibraryAllReduce;
 using engine::process::Operation;
 using engine::process::Slices;
 
@@ -113,6 +115,48 @@ TEST_CASE("process all-reduce: it can be started again") {
       for (const std::vector<float>& of_rank : values) CHECK(of_rank[i] == sum);
     }
   }
+}
+
+TEST_CASE("process all-reduce: the library's sums start in the same order on all ranks, whatever the streams do") {
+  constexpr int kRanks = 4;
+  constexpr int kSums = 24;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    CAPTURE(seed);
+    std::vector<Addends> addends;
+    std::vector<std::vector<std::vector<float>>> values;  // [sum][rank]
+    for (unsigned sum = 0; sum < kSums; ++sum) {
+      addends.emplace_back(kRanks, 10, sum);
+      values.push_back(addends.back().of_rank);
+    }
+    SimulatedCluster cluster(kRanks, seed,
+                             [&](int rank, int step) -> std::unique_ptr<Operation> {
+                               if (step >= kSums) return nullptr;
+                               std::vector<float>& own =
+                                   values[static_cast<std::size_t>(step)][static_cast<std::size_t>(rank)];
+                               // Only the library needs the order.
+                               if (step % 3 == 0) return std::make_unique<AllReduce>(own, rank, kRanks);
+                               return std::make_unique<LibraryAllReduce>(own);
+                             },
+                             {.depth = 4, .pause_seconds = 0.005, .has_random_pauses = true});
+    REQUIRE(cluster.run(60.0));
+    for (std::size_t sum = 0; sum < kSums; ++sum) {
+      for (const std::vector<float>& of_rank : values[sum]) CHECK(of_rank == addends[sum].sum);
+    }
+  }
+}
+
+TEST_CASE("process all-reduce: with many ranks the chunks are shorter, and the received parts stay below a limit") {
+  for (const int ranks : {2, 16, 17, 64, 256, 1000}) {
+    CAPTURE(ranks);
+    const AllReduceOptions options;
+    const std::size_t chunk = engine::process::chunk_for(ranks, options);
+    CHECK(chunk <= options.chunk);
+    CHECK(chunk >= engine::process::kShortestChunk);
+    CHECK(static_cast<std::size_t>(ranks - 1) * options.window * chunk <= engine::process::kMostReceived);
+  }
+  CHECK(engine::process::chunk_for(16, {}) == AllReduceOptions{}.chunk);
+  CHECK(engine::process::chunk_for(64, {}) < AllReduceOptions{}.chunk);
+  CHECK(engine::process::chunk_for(64, {.chunk = 16}) == 16);
 }
 
 }  // namespace arbalest::tests

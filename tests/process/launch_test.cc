@@ -1,4 +1,4 @@
-// What launchers say in the environment.
+// Tests what launchers say in the environment.
 #include "engine/process/launch.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// A transport between threads of one process. It tests the communication thread and what stands on it without MPI.
+// Connects threads of one process. So the communication thread, and all that stands on it, is tested without MPI.
 #pragma once
 
 #include <barrier>
@@ -22,8 +22,8 @@ class MemoryNetwork {
  public:
   explicit MemoryNetwork(int ranks) : ranks_(ranks), all_open_(ranks) {}
 
-  // The world of one rank, for a thread of its own. Waits for all ranks, as MPI does. A loaded machine may run a thread
-  // late, so after a failure a world never ends the test program.
+  // Returns the world of one rank, for a thread of its own. Waits for all ranks, as MPI does. A loaded machine may run
+  // a thread late, so after a failure a world never ends the test program.
   std::unique_ptr<engine::process::World> open(int rank, double peer_timeout_seconds = 60.0) {
     return std::make_unique<engine::process::World>(
         [this, rank] {
@@ -36,7 +36,7 @@ class MemoryNetwork {
                                               .owner_ends_seconds = kForever});
   }
 
-  // From now on nothing comes from or gets to the rank.
+  // Cuts the rank off: from now on nothing comes from it or gets to it.
   void cut_off(int rank) {
     const std::lock_guard lock(mutex_);
     cut_off_.insert(rank);

@@ -1,4 +1,4 @@
-// A program of several processes, for mpi_test. Usage: mpi_program MODULE_DIRECTORY MODE [OPTIONS]. Modes:
+// mpi_test runs this program of several processes. Usage: mpi_program MODULE_DIRECTORY MODE [OPTIONS]. Modes:
 //   check: every operation once, and its result
 //   rounds SIGNAL RANK ROUND: all-reduces; in a round a rank sends itself a signal while its all-reduce is under way
 //   idle SIGNAL RANK: the others wait for nothing, as if they computed
@@ -7,13 +7,16 @@
 //   end SIGNAL RANK: a rank sends itself a signal instead of taking leave of the others
 //   no-start: a single process, whose MPI never starts
 //   busy: a single process with an error of its own, whose owner never ends
+//   leave COUNT: a single process, which is aborted while its communication ends; COUNT decides how far that has come
 //   silent: a single process; of its two ranks the other one is silent, and the end of all processes hangs
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -37,7 +40,7 @@ int exit_code(ErrorKind kind) {
 
 int exit_code(const Error& error) { return exit_code(error.kind()); }
 
-// One write per line: mpirun keeps it together.
+// Each line is one write, which mpirun keeps together.
 void say(int file, const std::string& line) { static_cast<void>(write(file, line.data(), line.size()) < 0); }
 
 void expect(bool is_right, const char* what) {
@@ -104,8 +107,8 @@ void rounds(World& world, int signal, int rank, int fatal_round) {
   }
 }
 
-// Rank 0 of two, of which the other one is never heard.
-class SilentTransport final : public engine::process::Transport {
+// This is rank 0 of two, of which the other one is never heard.
+class SilentTransport : public engine::process::Transport {
  public:
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return 2; }
@@ -124,6 +127,28 @@ class SilentTransport final : public engine::process::Transport {
  private:
   const std::string host_ = "elsewhere";
 };
+
+// This is the only rank. It tells when the end of the communication has begun.
+class LeavingTransport final : public SilentTransport {
+ public:
+  explicit LeavingTransport(std::atomic<bool>& leaves) : leaves_(leaves) {}
+
+  int size() const noexcept override { return 1; }
+  void close() override { leaves_ = true; }
+  void abort(int exit_code) noexcept override { _exit(exit_code); }
+
+ private:
+  std::atomic<bool>& leaves_;
+};
+
+void leave(int count) {
+  std::atomic<bool> leaves = false;
+  World world([&leaves] { return std::make_unique<LeavingTransport>(leaves); }, {});
+  std::thread closer([&world] { world.close(); });
+  while (!leaves) std::this_thread::yield();
+  for (int i = 0; i < count; ++i) std::this_thread::yield();
+  world.abort(7);
+}
 
 void wait_beside_silent_rank() {
   engine::process::CommunicationOptions options;
@@ -156,6 +181,7 @@ int run(int argc, char** argv) {
     const std::string mode = argc > 2 ? argv[2] : "";
     if (mode == "silent") wait_beside_silent_rank();
     if (mode == "busy") stay_busy();
+    if (mode == "leave") leave(std::atoi(argv[3]));
     if (mode == "no-start") wait_for_start();
     const auto number = [&](int index) { return index < argc ? std::atoi(argv[index]) : -1; };
     const auto launch = engine::process::find_launch([](const char* name) -> std::optional<std::string> {

@@ -1,4 +1,4 @@
-// The operations on bytes and flags, over a simulated network without faults.
+// Tests the operations on bytes and flags over a simulated network without faults.
 #include "engine/process/operations/agree.h"
 #include "engine/process/operations/broadcast.h"
 #include "engine/process/operations/flag_reduction.h"

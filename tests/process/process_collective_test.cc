@@ -1,4 +1,4 @@
-// The all-reduce over CPU devices of several processes, whose worlds are in threads of this process.
+// Tests the all-reduce over CPU devices of several processes, whose worlds are in threads of this process.
 #include <array>
 #include <functional>
 #include <thread>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kElements = 10'007;
 
-// The streams of one process and their parts of the all-reduce.
+// A Process has streams and their parts of the all-reduce.
 struct Process {
   Process(const std::vector<std::vector<float>>& addends, std::size_t first, std::size_t devices)
       : values(addends.begin() + static_cast<std::ptrdiff_t>(first),
@@ -127,7 +127,7 @@ TEST_CASE("process collective: the failure of a stream fails the streams of all 
   for (const std::size_t rank : {0U, 2U}) {
     CHECK_THAT(messages[rank][0], ContainsSubstring("rank 1 on host here has failed"));
     CHECK_THAT(messages[rank][0], ContainsSubstring("not a number"));
-    CHECK_THAT(messages[rank][1], ContainsSubstring("another device of the all-reduce has failed"));
+    CHECK_THAT(messages[rank][1], ContainsSubstring("rank 1 on host here has failed"));
   }
 }
 

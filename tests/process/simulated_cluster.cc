@@ -2,24 +2,31 @@
 
 #include <algorithm>
 
+#include "engine/process/operations/library_all_reduce.h"
+
 namespace arbalest::tests {
 
+using engine::process::LibraryAllReduce;
 using engine::process::Operation;
 using engine::process::Progress;
+using engine::process::Submission;
 
 SimulatedCluster::SimulatedCluster(int ranks, std::uint64_t seed, Program program, const Options& options)
     : program_(std::move(program)),
       options_(options),
       network_(ranks, seed, options.network),
+      generator_(seed),
       ranks_(static_cast<std::size_t>(ranks)) {
   network_.on_ended([this](int rank) { wake(rank, network_.now()); });
   for (int rank = 0; rank < ranks; ++rank) {
-    ranks_[static_cast<std::size_t>(rank)].progress = std::make_unique<Progress>(
+    Rank& state = ranks_[static_cast<std::size_t>(rank)];
+    state.progress = std::make_unique<Progress>(
         network_.transport(rank),
         engine::process::WatchdogOptions{.peer_timeout_seconds = options.peer_timeout_seconds,
                                          .operation_timeout_seconds = options.operation_timeout_seconds,
                                          .warn = [this](const std::string& text) { warnings_.push_back(text); }},
         0.0);
+    for (int stream = 0; stream < options.depth; ++stream) state.streams.push_back({.next_step = stream});
     wake(rank, 0.0);
   }
 }
@@ -29,7 +36,15 @@ void SimulatedCluster::stall(int rank, double seconds) {
 }
 
 void SimulatedCluster::compute(int rank, double seconds) {
-  ranks_[static_cast<std::size_t>(rank)].ready_at = network_.now() + seconds;
+  for (Stream& stream : ranks_[static_cast<std::size_t>(rank)].streams) stream.ready_at = network_.now() + seconds;
+}
+
+void SimulatedCluster::fail(int rank, const engine::Error& error) {
+  if (!network_.is_alive(rank)) return;
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  state.fails_by_itself = true;
+  state.progress->fail_here(error);
+  wake(rank, network_.now());
 }
 
 void SimulatedCluster::wake(int rank, double time) {
@@ -60,36 +75,67 @@ void SimulatedCluster::step(int rank) {
   if (state.progress->state() == Progress::State::kRunning) begin_operations(rank);
   if (has_ended(state)) {
     state.end_time = network_.now();
+    if (state.fails_by_itself && state.progress->state() == Progress::State::kFailed) network_.kill(rank);
     return;
   }
   if (network_.has_ended_messages(rank)) wake(rank, network_.now());
   if (due <= network_.now()) wake(rank, state.progress->next_step());
 }
 
+// Frees the streams whose operations are done.
+void SimulatedCluster::settle(Rank& rank) {
+  for (Stream& stream : rank.streams) {
+    const Operation* operation = stream.submission.operation;
+    if (operation == nullptr || !stream.submission.is_done || !operation->done()) continue;
+    rank.progress->forget(*operation);
+    stream.submission = {};
+  }
+}
+
+double SimulatedCluster::pause() {
+  if (!options_.has_random_pauses) return options_.pause_seconds;
+  return 2.0 * options_.pause_seconds * static_cast<double>(generator_() >> 11) * 0x1p-53;
+}
+
+void SimulatedCluster::submit(int rank, Stream& stream) {
+  Rank& state = ranks_[static_cast<std::size_t>(rank)];
+  std::unique_ptr<Operation> operation = program_(rank, stream.next_step);
+  stream.has_more = operation != nullptr;
+  if (!stream.has_more) return;
+  const auto turn = static_cast<std::uint64_t>(stream.next_step);
+  stream.submission = {.operation = operation.get(),
+                       .channel = engine::process::all_reduce_channel(options_.first_number + turn),
+                       .turn = turn,
+                       .waits_for_turn = dynamic_cast<LibraryAllReduce*>(operation.get()) != nullptr};
+  stream.next_step += options_.depth;
+  stream.ready_at = network_.now() + pause();
+  state.operations.push_back(std::move(operation));
+  state.queue.push(stream.submission);
+}
+
 void SimulatedCluster::begin_operations(int rank) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
-  const auto drop_done = [&] {
-    return std::erase_if(state.active, [&](const Operation* operation) {
-             if (!operation->done()) return false;
-             state.progress->forget(*operation);
-             return true;
-           }) > 0;
-  };
-  drop_done();
-  while (state.has_more && static_cast<int>(state.active.size()) < options_.depth) {
-    if (network_.now() < state.ready_at) return wake(rank, state.ready_at);
-    state.ready_at = network_.now() + options_.pause_seconds;
-    std::unique_ptr<Operation> operation = program_(rank, state.begun);
-    state.has_more = operation != nullptr;
-    if (!state.has_more) break;
-    state.active.push_back(operation.get());
-    state.operations.push_back(std::move(operation));
-    state.progress->start(*state.active.back(),
-                          engine::process::all_reduce_channel(static_cast<std::uint64_t>(state.begun++)));
-    if (state.progress->state() != Progress::State::kRunning) return;
-    drop_done();
+  for (bool has_begun = true; has_begun;) {
+    settle(state);
+    for (Stream& stream : state.streams) {
+      if (!stream.has_more || stream.submission.operation != nullptr) continue;
+      if (network_.now() < stream.ready_at) {
+        wake(rank, stream.ready_at);
+      } else {
+        submit(rank, stream);
+      }
+    }
+    std::vector<Submission*> ready;
+    state.queue.take_ready(ready);
+    has_begun = !ready.empty();
+    for (Submission* submission : ready) {
+      state.progress->start(*submission->operation, submission->channel);
+      submission->is_done = true;  // it has started, so it ends when its operation is done
+      if (state.progress->state() != Progress::State::kRunning) return;
+    }
   }
-  if (!state.has_more && state.active.empty()) state.progress->close();
+  const auto is_over = [](const Stream& stream) { return !stream.has_more && stream.submission.operation == nullptr; };
+  if (std::ranges::all_of(state.streams, is_over)) state.progress->close();
 }
 
 bool SimulatedCluster::run(double until) {
@@ -103,10 +149,6 @@ bool SimulatedCluster::run(double until) {
     if (!network_.step(until)) return false;
   }
   return true;
-}
-
-bool SimulatedCluster::is_closed(int rank) const {
-  return ranks_[static_cast<std::size_t>(rank)].progress->state() == Progress::State::kClosed;
 }
 
 std::optional<std::string> SimulatedCluster::failure(int rank) const {

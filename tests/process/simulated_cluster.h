@@ -1,28 +1,32 @@
-// Ranks that run operations over a simulated network, each with the production code's watchdog. One thread, virtual
-// time.
+// Runs operations of many ranks over a simulated network, each with the production code's watchdog and order of turns.
+// Everything happens in one thread and in virtual time.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "engine/process/progress.h"
+#include "engine/process/turn_queue.h"
 #include "tests/process/simulated_network.h"
 
 namespace arbalest::tests {
 
 class SimulatedCluster {
  public:
-  // The operation number `step` of a rank, or null after the last one.
+  // Returns the operation number `step` of a rank, or null after the last one.
   using Program = std::function<std::unique_ptr<engine::process::Operation>(int rank, int step)>;
 
   struct Options {
     double peer_timeout_seconds = 3.0;
     double operation_timeout_seconds = 600.0;
-    int depth = 2;               // operations of a rank that are under way at the same time
-    double pause_seconds = 0.0;  // of each rank before each operation, as if it computed
+    int depth = 2;                   // streams of a rank; step s runs on stream s % depth
+    double pause_seconds = 0.0;      // of each stream before each operation, as if it computed
+    bool has_random_pauses = false;  // pauses are random, up to twice as long; so the order of starts differs by rank
+    std::uint64_t first_number = 0;  // of the operations; it decides their channels
     NetworkOptions network = {};
   };
 
@@ -31,12 +35,14 @@ class SimulatedCluster {
   SimulatedNetwork& network() noexcept { return network_; }
   int size() const noexcept { return static_cast<int>(ranks_.size()); }
 
-  // The rank does nothing for some seconds, and goes on then.
+  // Stops the rank for some seconds.
   void stall(int rank, double seconds);
-  // The rank begins no operation for some seconds, but its heartbeats go on.
+  // Lets the rank begin no operation for some seconds, while its heartbeats go on.
   void compute(int rank, double seconds);
+  // Gives the rank an error of its own. When it has told the others, its process is gone.
+  void fail(int rank, const engine::Error& error);
 
-  // What the rank's heartbeats say that it does.
+  // Sets what the rank's heartbeats say that it does.
   void set_position(int rank, const engine::process::Position& position) {
     ranks_[static_cast<std::size_t>(rank)].progress->watchdog().set_position(position);
   }
@@ -44,35 +50,47 @@ class SimulatedCluster {
   // Runs until every living rank has ended, or until `until`. Returns whether every living rank has ended.
   bool run(double until);
 
-  // Whether the rank has done all operations and taken leave of all others.
-  bool is_closed(int rank) const;
-  // The error of the rank, if it has ended with one.
+  engine::process::Progress::State state(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].progress->state();
+  }
+  // Returns whether the rank has done all operations and taken leave of all others.
+  bool is_closed(int rank) const { return state(rank) == engine::process::Progress::State::kClosed; }
+  // Returns the error of the rank, if it has ended with one.
   std::optional<std::string> failure(int rank) const;
-  // When the rank has ended.
+  // Returns when the rank has ended.
   double end_time(int rank) const { return ranks_[static_cast<std::size_t>(rank)].end_time; }
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
 
  private:
+  struct Stream {
+    int next_step = 0;
+    bool has_more = true;
+    double ready_at = 0.0;
+    engine::process::Submission submission = {};  // of the operation that is under way, or null
+  };
   struct Rank {
     std::unique_ptr<engine::process::Progress> progress;
     std::vector<std::unique_ptr<engine::process::Operation>> operations;  // all, because messages may refer to them
-    std::vector<engine::process::Operation*> active;
-    int begun = 0;
-    bool has_more = true;
+    std::vector<Stream> streams;
+    engine::process::TurnQueue queue;
     bool wakes = false;  // a wake-up is scheduled
-    double ready_at = 0.0;
     double stalled_until = 0.0;
     double end_time = -1.0;
+    bool fails_by_itself = false;
   };
 
   void wake(int rank, double time);
   void step(int rank);
+  void settle(Rank& rank);
   void begin_operations(int rank);
+  void submit(int rank, Stream& stream);
+  double pause();
   bool has_ended(const Rank& rank) const;
 
   const Program program_;
   const Options options_;
   SimulatedNetwork network_;
+  std::mt19937_64 generator_;
   std::vector<Rank> ranks_;
   std::vector<std::string> warnings_;
 };

@@ -6,6 +6,7 @@
 
 #include "engine/error.h"
 #include "engine/process/operations/operation.h"
+#include "tests/process/vectors.h"
 
 namespace arbalest::tests {
 
@@ -29,8 +30,8 @@ class SimulatedTransport final : public Transport {
   void receive(int peer, int channel, std::span<std::byte> bytes, Notify notify) override {
     network_.receive(rank_, peer, channel, bytes, notify);
   }
-  void all_reduce_sum(std::span<const float>, float*, Notify) override {
-    engine::fail(engine::ErrorKind::kInternal, "the simulated network adds nothing");
+  void all_reduce_sum(std::span<const float> from, float* to, Notify notify) override {
+    network_.add(rank_, from, to, notify);
   }
   bool poll() override { return network_.poll(rank_); }
   void close() override {}
@@ -47,7 +48,9 @@ SimulatedNetwork::SimulatedNetwork(int ranks, std::uint64_t seed, NetworkOptions
       generator_(seed),
       alive_(static_cast<std::size_t>(ranks), true),
       ended_(static_cast<std::size_t>(ranks)),
-      lent_(static_cast<std::size_t>(ranks)) {
+      lent_(static_cast<std::size_t>(ranks)),
+      dead_peers_(static_cast<std::size_t>(ranks)),
+      sums_begun_(static_cast<std::size_t>(ranks)) {
   for (int rank = 0; rank < ranks; ++rank) {
     transports_.push_back(std::make_unique<SimulatedTransport>(*this, rank, ranks));
   }
@@ -58,8 +61,22 @@ SimulatedNetwork::~SimulatedNetwork() = default;
 Transport& SimulatedNetwork::transport(int rank) { return *transports_[static_cast<std::size_t>(rank)]; }
 
 void SimulatedNetwork::kill(int rank) {
+  if (!is_alive(rank)) return;
   alive_[static_cast<std::size_t>(rank)] = false;
   ended_[static_cast<std::size_t>(rank)].clear();
+  if (options_.reports_dead) report_dead(rank);
+}
+
+// The other ranks first get the messages that were under way.
+void SimulatedNetwork::report_dead(int rank) {
+  for (int other = 0; other < static_cast<int>(alive_.size()); ++other) {
+    if (other == rank || is_cut(rank, other)) continue;
+    at(std::max(last_arrival_[{rank, other}], now_ + delay()), [this, rank, other] {
+      if (!is_alive(other)) return;
+      dead_peers_[static_cast<std::size_t>(other)].push_back(rank);
+      if (on_ended_) on_ended_(other);
+    });
+  }
 }
 
 void SimulatedNetwork::at(double time, std::function<void()> action) {
@@ -77,7 +94,10 @@ bool SimulatedNetwork::step(double until) {
   return true;
 }
 
-bool SimulatedNetwork::has_ended_messages(int rank) const { return !ended_[static_cast<std::size_t>(rank)].empty(); }
+bool SimulatedNetwork::has_ended_messages(int rank) const {
+  const auto i = static_cast<std::size_t>(rank);
+  return !ended_[i].empty() || !dead_peers_[i].empty();
+}
 
 double SimulatedNetwork::delay() {
   const double uniform = static_cast<double>(generator_() >> 11) * 0x1p-53;
@@ -89,7 +109,8 @@ void SimulatedNetwork::send(int from, int to, int channel, std::span<const std::
   if (!is_alive(from)) return;
   note(static_cast<std::uint64_t>(from) << 48 | static_cast<std::uint64_t>(to) << 32 | bytes.size());
   lend(from, {bytes, false});
-  const bool is_eager = channel == engine::process::kSignalChannel || bytes.size() <= options_.eager_bytes;
+  const bool is_signal = channel == engine::process::kSignalChannel;
+  const bool is_eager = bytes.size() <= options_.eager_bytes || (is_signal && options_.has_eager_signals);
   Message message{.bytes = bytes, .copy = {}, .is_eager = is_eager, .sender = notify};
   if (message.is_eager) {
     message.copy.assign(bytes.begin(), bytes.end());
@@ -150,6 +171,40 @@ void SimulatedNetwork::match(const Key& key) {
   }
 }
 
+void SimulatedNetwork::add(int rank, std::span<const float> from, float* to, Notify notify) {
+  if (!is_alive(rank)) return;
+  Sum& sum = sums_[sums_begun_[static_cast<std::size_t>(rank)]++];
+  sum.from[rank] = from;
+  sum.to[rank] = {to, notify};
+  if (sum.from.size() < alive_.size() || !is_whole()) return;
+  std::vector<float> result;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::vector<float> addends;
+    for (const auto& [other, values] : sum.from) {
+      if (values.size() != from.size()) throw std::logic_error("ranks start their sums in different orders");
+      addends.push_back(values[i]);
+    }
+    result.push_back(sum_by_tree(addends));
+  }
+  for (const auto& [other, target] : sum.to) {
+    at(now_ + delay(), [this, other = other, target = target, result] {
+      if (!is_alive(other)) return;
+      std::ranges::copy(result, target.first);
+      end(other, {.notify = target.second, .bytes = 0, .channel = 1, .buffer = {}, .is_receive = true});
+    });
+  }
+}
+
+bool SimulatedNetwork::is_whole() const {
+  for (int a = 0; a < static_cast<int>(alive_.size()); ++a) {
+    if (!is_alive(a)) return false;
+    for (int b = 0; b < a; ++b) {
+      if (is_cut(a, b)) return false;
+    }
+  }
+  return true;
+}
+
 void SimulatedNetwork::end(int rank, const Ended& ended) {
   ended_[static_cast<std::size_t>(rank)].push_back(ended);
   if (on_ended_) on_ended_(rank);
@@ -166,12 +221,23 @@ bool SimulatedNetwork::poll(int rank) {
     const bool counts =
         ended.is_receive && ended.channel != engine::process::kSignalChannel && kill_after != kill_after_.end();
     std::vector<Use>& lent = lent_[static_cast<std::size_t>(rank)];
-    lent.erase(std::ranges::find_if(lent, [&](const Use& use) {
-      return use.is_receive == ended.is_receive && use.buffer.data() == ended.buffer.data() &&
-             use.buffer.size() == ended.buffer.size();
-    }));
+    const auto use = std::ranges::find_if(lent, [&](const Use& other) {
+      return other.is_receive == ended.is_receive && other.buffer.data() == ended.buffer.data() &&
+             other.buffer.size() == ended.buffer.size();
+    });
+    if (use != lent.end()) {
+      lent.erase(use);
+    } else if (!ended.buffer.empty()) {
+      throw std::logic_error("a message has ended that was never begun");
+    }
     ended.notify.listener->on_message(ended.notify.token, ended.bytes);
     if (counts && --kill_after->second == 0) kill(rank);
+  }
+  std::deque<int>& dead = dead_peers_[static_cast<std::size_t>(rank)];
+  if (!dead.empty()) {
+    const int peer = dead.front();
+    dead.pop_front();
+    throw engine::process::ConnectionError(peer, "the simulated connection is broken");
   }
   return any;
 }

@@ -1,7 +1,7 @@
-// A network of ranks in one thread, with virtual time and seeded delays. Messages of one pair of ranks keep their
-// order; messages of different pairs do not. Large messages are fetched from the sender's memory when they meet their
-// receive, as MPI does it, so a buffer that is reused too early shows. A receive into memory that is being sent, or the
-// other way round, is an error.
+// Simulates a network of ranks in one thread, with virtual time and seeded delays. Messages of one pair of ranks keep
+// their order; messages of different pairs do not. Large messages are fetched from the sender's memory when they meet
+// their receive, as MPI does it, so a buffer that is reused too early shows. A receive into memory that is being sent,
+// or the other way round, is an error.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,10 @@ namespace arbalest::tests {
 struct NetworkOptions {
   double least_delay_seconds = 10e-6;
   double most_delay_seconds = 2e-3;
-  std::size_t eager_bytes = 64;  // a longer message, unless it is a signal, is fetched by its receiver
+  std::size_t eager_bytes = 64;   // a longer message is fetched by its receiver
+  bool has_eager_signals = true;  // whatever their length
+  // Whether the other ranks get errors of their connections to a rank that dies, as MPICH gives them.
+  bool reports_dead = false;
 };
 
 class SimulatedNetwork {
@@ -35,27 +38,26 @@ class SimulatedNetwork {
   engine::process::Transport& transport(int rank);
   double now() const noexcept { return now_; }
 
-  // From now on the rank sends and receives nothing.
+  // Kills the rank: from now on it sends and receives nothing.
   void kill(int rank);
   bool is_alive(int rank) const { return alive_[static_cast<std::size_t>(rank)]; }
   // Kills the rank when it has got its n-th message that is no signal.
   void kill_after_messages(int rank, int n) { kill_after_[rank] = n; }
-  // Messages between two ranks of different groups get lost from now on.
+  // Loses messages between two ranks of different groups from now on.
   void partition(const std::set<int>& group) { cut_off_ = group; }
-
-  // So do messages between these two.
+  // Loses messages between these two ranks from now on.
   void cut(int a, int b) { cuts_.insert({std::min(a, b), std::max(a, b)}); }
 
   // Calls `action` at a time.
   void at(double time, std::function<void()> action);
   // Goes on to the next action. Returns false if there is none before `until`.
   bool step(double until);
-  // The rank has messages that have ended.
+  // Returns whether poll() of the rank has something to do.
   bool has_ended_messages(int rank) const;
-  // Called when a message has ended for a rank.
+  // Calls `action` when a message has ended for a rank.
   void on_ended(std::function<void(int rank)> action) { on_ended_ = std::move(action); }
 
-  // A hash of everything that has happened.
+  // Returns a hash of everything that has happened.
   std::uint64_t history() const noexcept { return history_; }
 
  private:
@@ -82,10 +84,15 @@ class SimulatedNetwork {
     std::span<const std::byte> buffer;  // of this rank
     bool is_receive;
   };
-  // Memory that belongs to the network until the rank is told that the message has ended.
+  // This memory belongs to the network until the rank is told that the message has ended.
   struct Use {
     std::span<const std::byte> buffer;
     bool is_receive;
+  };
+  // This is the n-th sum that each rank has started.
+  struct Sum {
+    std::map<int, std::span<const float>> from;  // by rank
+    std::map<int, std::pair<float*, engine::process::Notify>> to;
   };
   struct Action {
     double time;
@@ -96,7 +103,10 @@ class SimulatedNetwork {
 
   void send(int from, int to, int channel, std::span<const std::byte> bytes, engine::process::Notify notify);
   void receive(int to, int from, int channel, std::span<std::byte> bytes, engine::process::Notify notify);
+  void add(int rank, std::span<const float> from, float* to, engine::process::Notify notify);
+  bool is_whole() const;  // all ranks live and reach each other
   bool poll(int rank);
+  void report_dead(int rank);
   void match(const Key& key);
   void lend(int rank, const Use& use);
   void end(int rank, const Ended& ended);
@@ -121,7 +131,10 @@ class SimulatedNetwork {
   std::map<Key, std::deque<Message>> arrived_;
   std::map<Key, std::deque<Receive>> posted_;
   std::vector<std::deque<Ended>> ended_;
-  std::vector<std::vector<Use>> lent_;  // by rank
+  std::vector<std::vector<Use>> lent_;       // by rank
+  std::vector<std::deque<int>> dead_peers_;  // by rank: peers that its next polls report
+  std::vector<std::size_t> sums_begun_;      // by rank
+  std::map<std::size_t, Sum> sums_;
   std::function<void(int)> on_ended_;
 };
 

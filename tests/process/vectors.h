@@ -1,4 +1,4 @@
-// Vectors for all-reduces, and their sums in the required order.
+// Makes vectors for all-reduces, and their sums in the required order.
 #pragma once
 
 #include <bit>
@@ -10,14 +10,14 @@
 
 namespace arbalest::tests {
 
-// Sums in the order of the pairwise tree in engine/passes/averaging.h.
+// Adds in the order of the pairwise tree in engine/passes/averaging.h.
 inline float sum_by_tree(std::span<const float> values) {
   if (values.size() == 1) return values[0];
   const std::size_t half = std::bit_ceil(values.size()) / 2;
   return sum_by_tree(values.first(half)) + sum_by_tree(values.subspan(half));
 }
 
-// Random addends of each rank, and their sum.
+// Holds random addends of each rank, and their sum.
 struct Addends {
   Addends(int ranks, std::size_t elements, unsigned seed) {
     for (int rank = 0; rank < ranks; ++rank) {

@@ -1,4 +1,4 @@
-// The world of one process, and worlds of several ranks in threads of this process.
+// Tests the world of one process, and worlds of several ranks in threads of this process.
 #include "engine/process/world.h"
 
 #include <array>

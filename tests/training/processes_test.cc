@@ -22,7 +22,7 @@ using tests::RigOptions;
 using tests::SchemeCase;
 using tests::TrainingRig;
 
-// What one process knows at the end.
+// One process knows this at the end.
 struct Outcome {
   std::vector<double> model;
   std::vector<std::vector<float>> replicas;  // its own

@@ -1,4 +1,4 @@
-// How often a run reads its test set: after every epoch without a validation set, and once, at its end, with one.
+// A run reads its test set after every epoch without a validation set, and once, at its end, with one.
 #include <atomic>
 #include <filesystem>
 #include <optional>

@@ -25,7 +25,7 @@ struct BatchShare {
     return number / together * static_cast<std::uint64_t>(count) + number % together -
            static_cast<std::uint64_t>(first);
   }
-  // How many of the first `numbers` mini-batches the share has.
+  // Returns the number of the first `numbers` mini-batches that the share has.
   std::uint64_t among(std::uint64_t numbers) const noexcept {
     const auto together = static_cast<std::uint64_t>(all);
     const std::uint64_t rest = numbers % together;

@@ -1,7 +1,6 @@
-// All-reduce over the CPU devices of several processes. The streams of this process add their vectors into that of the
-// first device, whose stream exchanges the sum with the other processes. Then all streams copy the result.
+// Sums over the CPU devices of several processes: the memory collective adds the vectors of this process, the
+// stream of the first device exchanges the sum with the other processes, and the other streams copy the result.
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <mutex>
 #include <utility>
@@ -9,9 +8,7 @@
 
 #include "engine/collective.h"
 #include "engine/cpu/device/errors.h"
-#include "engine/cpu/device/meeting.h"
 #include "engine/cpu/device/stream.h"
-#include "engine/cpu/passes/pairwise_blocks.h"
 #include "engine/error.h"
 #include "engine/process/world.h"
 
@@ -19,166 +16,146 @@ namespace arbalest::engine {
 
 namespace {
 
-// What belongs to the enqueued all-reduces, first in, first out. The host thread adds it, and a stream takes it.
-template <typename Value>
-class Enqueued {
+// Exchanges one vector with the other processes. It is a task of the first device's stream.
+class Exchange final : public cpu::Task {
  public:
-  void push(const Value& value) {
+  // `events` is the number of events of a run.
+  Exchange(std::span<float> values, std::size_t events, process::World& world)
+      : world_(world), sum_(world.prepare_all_reduce(values)), turns_(kMostRuns), events_(kMostRuns * events) {}
+
+  // The host thread calls this before it enqueues a run. If one of the streams fails before its event, the other
+  // processes get to know its error.
+  void prepare_run(std::uint64_t turn, std::span<const Event> events) {
     const std::lock_guard lock(mutex_);
-    ARBALEST_CHECK(end_ - begin_ < values_.size());
-    values_[end_++ % values_.size()] = value;
+    ARBALEST_CHECK(end_ - begin_ < kMostRuns);
+    turns_[end_ % kMostRuns] = turn;
+    std::ranges::copy(events, events_of(end_).begin());
+    ++end_;
   }
-  Value pop() {
-    const std::lock_guard lock(mutex_);
-    ARBALEST_CHECK(begin_ < end_);
-    return values_[begin_++ % values_.size()];
+
+  void run(const cpu::TaskContext&) override {
+    has_run_ = true;
+    try {
+      cpu::translate_errors([this] {
+        sum_->start(turns_[first_run() % kMostRuns]);
+        sum_->wait();
+      });
+    } catch (const Error& error) {
+      world_.announce_failure(error);
+      throw;
+    }
+    drop_first();
+    has_run_ = false;
+  }
+
+  void abandon() noexcept override {
+    if (std::exchange(has_run_, false)) return drop_first();  // run() has announced the error
+    for (const Event& event : events_of(first_run())) {
+      try {
+        if (event.is_complete()) event.synchronize();
+      } catch (const Error& error) {
+        world_.announce_failure(error);  // only the first error counts
+      }
+    }
+    drop_first();
   }
 
  private:
+  static constexpr std::size_t kMostRuns = 2048;  // more than a stream's queue holds
+
+  std::span<Event> events_of(std::size_t run) {
+    const std::size_t events = events_.size() / kMostRuns;
+    return std::span(events_).subspan(run % kMostRuns * events, events);
+  }
+  std::size_t first_run() {
+    const std::lock_guard lock(mutex_);
+    ARBALEST_CHECK(begin_ < end_);
+    return begin_;
+  }
+  void drop_first() {
+    const std::lock_guard lock(mutex_);
+    ++begin_;
+  }
+
+  process::World& world_;
+  const std::unique_ptr<process::PreparedAllReduce> sum_;
+  bool has_run_ = false;
   std::mutex mutex_;
-  std::array<Value, 2048> values_{};  // more than a stream's queue holds
-  std::size_t begin_ = 0;
+  std::vector<std::uint64_t> turns_;  // [kMostRuns]; that of run r is at r % kMostRuns
+  std::vector<Event> events_;         // [kMostRuns][events]
+  std::size_t begin_ = 0;             // the oldest run that has not ended
   std::size_t end_ = 0;
 };
 
-// The sum of one vector per device of this process and of the others. It is prepared on its first use and kept.
-class PreparedSum {
- public:
-  PreparedSum(std::span<const CollectivePart> parts, std::size_t elements, process::World& world)
-      : parts_(parts.begin(), parts.end()),
-        elements_(elements),
-        world_(world),
-        exchange_(world.prepare_all_reduce(std::span(parts.front().values, elements))),
-        graphs_(parts.size()),
-        previous_work_(parts.size()),
-        meeting_(static_cast<int>(parts.size())) {
-    for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-      values_.push_back(parts[rank].values);
-      graphs_[rank].entries.push_back({std::make_unique<Share>(*this, rank), "sum over devices"});
-    }
+// The exchange of a vector is prepared on its first use and kept.
+struct PreparedExchange {
+  PreparedExchange(float* of, std::size_t count, std::size_t events, process::World& world)
+      : values(of), elements(count) {
+    auto task = std::make_unique<Exchange>(std::span(values, elements), events, world);
+    exchange = task.get();
+    graph.entries.push_back({std::move(task), "sum over processes"});
   }
 
-  bool is_of(std::span<const CollectivePart> parts, std::size_t elements) const {
-    return elements_ == elements && std::ranges::equal(parts_, parts);
-  }
-
-  void enqueue(std::uint64_t turn, const char* label) {
-    try {
-      turns_.push(turn);
-      for (std::size_t rank = 0; rank < parts_.size(); ++rank) {
-        previous_work_[rank].push(parts_[rank].stream->record());
-        parts_[rank].stream->launch(graphs_[rank], label);
-      }
-    } catch (const Error& error) {
-      give_up(error);  // the previous ranks already have their shares
-      throw;
-    }
-  }
-
- private:
-  // The work of one device.
-  class Share final : public cpu::Task {
-   public:
-    Share(PreparedSum& sum, std::size_t rank) : sum_(sum), rank_(rank) {}
-
-    void run(const cpu::TaskContext&) override {
-      sum_.previous_work_[rank_].pop();
-      is_running_ = true;
-      sum_.meeting_.arrive_and_wait();
-      sum_.add_slice(rank_);
-      sum_.meeting_.arrive_and_wait();
-      if (rank_ == 0) sum_.exchange();
-      sum_.meeting_.arrive_and_wait();
-      if (rank_ != 0) std::copy_n(sum_.values_[0], sum_.elements_, sum_.parts_[rank_].values);
-      sum_.meeting_.arrive_and_wait();
-      is_running_ = false;
-    }
-
-    void abandon() noexcept override {
-      // If run() has failed, another device or exchange() has said why.
-      if (std::exchange(is_running_, false)) return sum_.meeting_.break_up();
-      const Event previous = sum_.previous_work_[rank_].pop();
-      ARBALEST_CHECK(previous.is_complete());
-      try {
-        previous.synchronize();
-      } catch (const Error& error) {
-        sum_.give_up(error);
-      }
-    }
-
-   private:
-    PreparedSum& sum_;
-    std::size_t rank_;
-    bool is_running_ = false;
-  };
-
-  void add_slice(std::size_t rank) {
-    if (parts_.size() == 1) return;
-    constexpr std::size_t kBlock = cpu::kPairwiseBlock;
-    std::array<float, kBlock> sums;
-    const std::size_t end = elements_ * (rank + 1) / parts_.size();
-    for (std::size_t begin = elements_ * rank / parts_.size(); begin < end; begin += kBlock) {
-      const std::size_t size = std::min(kBlock, end - begin);
-      cpu::sum_vectors(values_, static_cast<std::int64_t>(begin), static_cast<std::int64_t>(size), sums.data());
-      std::copy_n(sums.begin(), size, parts_[0].values + begin);
-    }
-  }
-
-  void exchange() {
-    try {
-      cpu::translate_errors([this] {
-        exchange_->start(turns_.pop());
-        exchange_->wait();
-      });
-    } catch (const Error& error) {
-      give_up(error);
-      throw;
-    }
-  }
-
-  // The error comes before the other devices, which fail because of it, can announce theirs.
-  void give_up(const Error& error) noexcept {
-    world_.announce_failure(error);
-    meeting_.break_up();
-  }
-
-  const std::vector<CollectivePart> parts_;
-  std::vector<const float*> values_;  // vectors of the parts
-  const std::size_t elements_;
-  process::World& world_;
-  const std::unique_ptr<process::PreparedAllReduce> exchange_;
-  std::vector<cpu::CpuTaskGraph> graphs_;       // by rank
-  std::vector<Enqueued<Event>> previous_work_;  // by rank: the point before each all-reduce
-  cpu::Meeting meeting_;
-  Enqueued<std::uint64_t> turns_;
+  float* const values;
+  const std::size_t elements;
+  Exchange* exchange = nullptr;
+  cpu::CpuTaskGraph graph;
 };
 
 class ProcessCollective final : public Collective {
  public:
-  ProcessCollective(int local_ranks, process::World& world) : local_ranks_(local_ranks), world_(world) {}
+  ProcessCollective(int local_ranks, process::World& world)
+      : local_(make_memory_collective(local_ranks)),
+        world_(world),
+        events_(static_cast<std::size_t>(local_ranks) + 1) {}
 
-  int ranks() const noexcept override { return local_ranks_; }
+  int ranks() const noexcept override { return local_->ranks(); }
   bool spans_processes() const noexcept override { return true; }
 
   void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) override {
-    ARBALEST_CHECK(static_cast<int>(parts.size()) == local_ranks_);
-    PreparedSum& sum = cpu::translate_errors([&]() -> PreparedSum& { return prepared(parts, elements); });
-    sum.enqueue(world_.next_turn(), label);
+    ARBALEST_CHECK(static_cast<int>(parts.size()) == ranks());
+    PreparedExchange& sum =
+        cpu::translate_errors([&]() -> PreparedExchange& { return prepared(parts.front().values, elements); });
+    try {
+      enqueue(parts, sum, label);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kOutOfMemory) world_.announce_failure(error);
+      throw;
+    }
   }
 
   void wait(const Event& event) override { event.synchronize(); }
 
  private:
-  PreparedSum& prepared(std::span<const CollectivePart> parts, std::size_t elements) {
-    for (PreparedSum& sum : sums_) {
-      if (sum.is_of(parts, elements)) return sum;
+  PreparedExchange& prepared(float* values, std::size_t elements) {
+    for (PreparedExchange& sum : sums_) {
+      if (sum.values == values && sum.elements == elements) return sum;
     }
-    return sums_.emplace_back(parts, elements, world_);
+    return sums_.emplace_back(values, elements, events_.size(), world_);
   }
 
-  const int local_ranks_;
+  // Two devices, for example, get these tasks. They meet in the memory sum.
+  //   first:   memory sum, exchange, wait until the others have read
+  //   second:  memory sum, wait for the exchange, copy
+  void enqueue(std::span<const CollectivePart> parts, PreparedExchange& sum, const char* label) {
+    Stream& first = *parts.front().stream;
+    for (std::size_t i = 0; i < parts.size(); ++i) events_[i] = parts[i].stream->record();
+    local_->all_reduce_sum(parts, sum.elements, label);
+    events_.back() = first.record();
+    sum.exchange->prepare_run(world_.next_turn(), events_);
+    first.launch(sum.graph, label);
+    const Event exchanged = first.record();
+    for (const CollectivePart& part : parts.subspan(1)) {
+      part.stream->wait(exchanged, label);
+      part.stream->copy(part.values, sum.values, sum.elements * sizeof(float), label);
+      first.wait(part.stream->record(), label);
+    }
+  }
+
+  const std::unique_ptr<Collective> local_;
   process::World& world_;
-  std::deque<PreparedSum> sums_;
+  std::deque<PreparedExchange> sums_;
+  std::vector<Event> events_;  // the points of the streams before the exchange
 };
 
 }  // namespace

@@ -34,7 +34,7 @@ void transform_weights(std::int64_t channels, std::int64_t filters, bool reverse
 
 // Computes two rows of the output for all filters.
 struct WinogradRows {
-  // From transform_channels, for all pairs of channels.
+  // This is the result of transform_channels, for all pairs of channels.
   const LaneUnit* images;
   std::int64_t pairs;
   std::int64_t height;

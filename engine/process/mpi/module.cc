@@ -1,6 +1,6 @@
-// MPI with two-sided messages. MPI is initialized for calls from one thread only (MPI_THREAD_FUNNELED): more threads
-// would cost about a microsecond a message. Nothing here blocks between open() and close(): MPI polls at full speed
-// while it blocks.
+// This module uses MPI with two-sided messages. MPI is initialized for calls from one thread only
+// (MPI_THREAD_FUNNELED): more threads would cost about a microsecond a message. Nothing here blocks between open() and
+// close(): MPI polls at full speed while it blocks.
 #include "engine/process/mpi/module.h"
 
 #include <mpi.h>
@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -28,6 +29,7 @@ constexpr const char* kLibrary = "an MPI library";
 constexpr std::size_t kHostBytes = 256;
 
 struct Message {
+  int peer;  // -1: all ranks
   void* listener;
   std::uint32_t token;
 };
@@ -62,23 +64,24 @@ class Communication {
   }
 
   const char* error() const { return error_.c_str(); }
+  int error_peer() const { return error_peer_; }
   const char* host(int rank) const { return hosts_.data() + static_cast<std::size_t>(rank) * kHostBytes; }
 
-  bool send(int peer, int channel, const void* bytes, std::size_t size, Message message) {
+  bool send(int channel, const void* bytes, std::size_t size, const Message& message) {
     MPI_Request request = MPI_REQUEST_NULL;
-    return check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, peer, channel, communicator_, &request),
-                 "MPI_Isend") &&
+    return check(MPI_Isend(bytes, static_cast<int>(size), MPI_BYTE, message.peer, channel, communicator_, &request),
+                 "MPI_Isend", message.peer) &&
            add(request, message);
   }
 
-  bool receive(int peer, int channel, void* bytes, std::size_t size, Message message) {
+  bool receive(int channel, void* bytes, std::size_t size, const Message& message) {
     MPI_Request request = MPI_REQUEST_NULL;
-    return check(MPI_Irecv(bytes, static_cast<int>(size), MPI_BYTE, peer, channel, communicator_, &request),
-                 "MPI_Irecv") &&
+    return check(MPI_Irecv(bytes, static_cast<int>(size), MPI_BYTE, message.peer, channel, communicator_, &request),
+                 "MPI_Irecv", message.peer) &&
            add(request, message);
   }
 
-  bool all_reduce_sum(const float* from, float* to, std::size_t elements, Message message) {
+  bool all_reduce_sum(const float* from, float* to, std::size_t elements, const Message& message) {
     MPI_Request request = MPI_REQUEST_NULL;
     return check(MPI_Iallreduce(from, to, static_cast<int>(elements), MPI_FLOAT, MPI_SUM, communicator_, &request),
                  "MPI_Iallreduce") &&
@@ -88,6 +91,7 @@ class Communication {
   // Looks at all requests before it reports that none has ended, and looks twice: MPI_Testsome of Open MPI 4.1 looks at
   // the requests first and moves messages on then.
   int poll(ArbalestMpiCompletion* ended, int capacity) {
+    if (std::exchange(has_late_error_, false)) return -1;
     // MPI_Testsome reports as many as it finds, so it gets no more requests than fit.
     const int count = std::min(static_cast<int>(requests_.size()), std::min(capacity, kMostTested));
     if (count == 0) return 0;
@@ -110,34 +114,38 @@ class Communication {
  private:
   static constexpr int kMostTested = 512;
 
-  // Tests the first requests. Returns how many have ended, or -1 after an error.
+  // Tests the first requests. Returns how many have ended well, or -1 if there are only errors. An error beside
+  // messages that have ended well is reported by the next call of poll().
   int test(ArbalestMpiCompletion* ended, int count) {
     int found = 0;
     const int result = MPI_Testsome(count, requests_.data(), &found, indices_.data(), statuses_.data());
-    if (result == MPI_ERR_IN_STATUS) {
-      for (int i = 0; i < found; ++i) {
-        if (!check(statuses_[static_cast<std::size_t>(i)].MPI_ERROR, "MPI_Testsome")) return -1;
-      }
-    } else if (!check(result, "MPI_Testsome")) {
-      return -1;
-    }
+    const bool has_errors = result == MPI_ERR_IN_STATUS;
+    if (!has_errors && !check(result, "MPI_Testsome")) return -1;
     if (found == MPI_UNDEFINED) return 0;
+    int good = 0;
     for (int i = 0; i < found; ++i) {
-      const auto index = static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]);
+      const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+      const Message& message = messages_[static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)])];
+      if (has_errors && !check(status.MPI_ERROR, "MPI_Testsome", message.peer)) continue;
       int bytes = 0;
-      MPI_Get_count(&statuses_[static_cast<std::size_t>(i)], MPI_BYTE, &bytes);
-      ended[i] = {messages_[index].listener, messages_[index].token, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
+      MPI_Get_count(&status, MPI_BYTE, &bytes);
+      ended[good++] = {message.listener, message.token, bytes > 0 ? static_cast<std::size_t>(bytes) : 0};
     }
     remove_ended();
-    return found;
+    has_late_error_ = good < found && good > 0;
+    return good == 0 && found > 0 ? -1 : good;
   }
 
-  bool check(int result, const char* function) {
+  // `peer`: the rank whose message it was, if any. A message that is too long is no error of the connection.
+  bool check(int result, const char* function, int peer = -1) {
     if (result == MPI_SUCCESS) return true;
     std::array<char, MPI_MAX_ERROR_STRING> text{};
     int length = 0;
     MPI_Error_string(result, text.data(), &length);
     error_ = std::string(function) + " failed: " + text.data();
+    int error_class = MPI_SUCCESS;
+    MPI_Error_class(result, &error_class);
+    error_peer_ = error_class == MPI_ERR_TRUNCATE ? -1 : peer;
     return false;
   }
 
@@ -153,7 +161,7 @@ class Communication {
                  "MPI_Allgather");
   }
 
-  bool add(MPI_Request request, Message message) {
+  bool add(MPI_Request request, const Message& message) {
     requests_.push_back(request);
     messages_.push_back(message);
     if (indices_.size() < requests_.size()) {
@@ -183,8 +191,10 @@ class Communication {
   }
 
   MPI_Comm communicator_ = MPI_COMM_NULL;
-  std::string error_ = "out of memory";  // what is reported where an exception was caught
-  std::vector<char> hosts_;              // [ranks][kHostBytes]
+  std::string error_ = "out of memory";  // the first exception that is caught is reported as this
+  int error_peer_ = -1;
+  bool has_late_error_ = false;  // the next call of poll() reports error_
+  std::vector<char> hosts_;      // [ranks][kHostBytes]
   std::vector<MPI_Request> requests_;
   std::vector<Message> messages_;  // of the requests
   std::vector<int> indices_;
@@ -193,7 +203,7 @@ class Communication {
 
 Communication& of(void* self) { return *static_cast<Communication*>(self); }
 
-// Memory is out in a function that must not throw.
+// Calls `body`, which may throw because memory is out. Returns 0 if it has worked.
 template <typename Body>
 int result_of(const Body& body) {
   try {
@@ -209,18 +219,19 @@ constexpr ArbalestMpiModule kModule = {
     .create = []() -> void* { return new (std::nothrow) Communication; },
     .open = [](void* self, ArbalestMpiWorld* world) { return result_of([&] { return of(self).open(world); }); },
     .error = [](void* self) { return of(self).error(); },
+    .error_peer = [](void* self) { return of(self).error_peer(); },
     .host = [](void* self, int rank) { return of(self).host(rank); },
     .send =
         [](void* self, int peer, int channel, const void* bytes, size_t size, void* listener, uint32_t token) {
-          return result_of([&] { return of(self).send(peer, channel, bytes, size, {listener, token}); });
+          return result_of([&] { return of(self).send(channel, bytes, size, {peer, listener, token}); });
         },
     .receive =
         [](void* self, int peer, int channel, void* bytes, size_t size, void* listener, uint32_t token) {
-          return result_of([&] { return of(self).receive(peer, channel, bytes, size, {listener, token}); });
+          return result_of([&] { return of(self).receive(channel, bytes, size, {peer, listener, token}); });
         },
     .all_reduce_sum =
         [](void* self, const float* from, float* to, size_t elements, void* listener, uint32_t token) {
-          return result_of([&] { return of(self).all_reduce_sum(from, to, elements, {listener, token}); });
+          return result_of([&] { return of(self).all_reduce_sum(from, to, elements, {-1, listener, token}); });
         },
     .poll =
         [](void* self, ArbalestMpiCompletion* ended, int capacity) {

@@ -1,5 +1,5 @@
-// The interface of the MPI module, a shared library that the program loads only when it was launched as one of several
-// processes. So the program itself needs no MPI. The functions do not throw. One thread makes all calls.
+// This is the interface of the MPI module, a shared library that the program loads only when it was launched as one of
+// several processes. So the program itself needs no MPI. The functions do not throw. One thread makes all calls.
 #pragma once
 
 #include <stddef.h>
@@ -7,8 +7,8 @@
 
 extern "C" {
 
-// Changes with every change of this file.
-#define ARBALEST_MPI_MODULE_VERSION 1
+// The version changes with every change of this file.
+#define ARBALEST_MPI_MODULE_VERSION 2
 #define ARBALEST_MPI_MODULE_NAME "arbalest_mpi_module"
 
 struct ArbalestMpiWorld {
@@ -26,24 +26,27 @@ struct ArbalestMpiCompletion {
 
 struct ArbalestMpiModule {
   uint32_t version;
-  const char* library;  // "Open MPI 4.1.4": against which the module was built
+  const char* library;  // "Open MPI 4.1.4": the library that the module was built with
 
-  // Null if memory is out.
+  // Returns null if memory is out.
   void* (*create)(void);
   // The functions with an int as result return 0, or another number after an error.
 
   // Initializes MPI on the calling thread, which makes all further calls. Blocks until all processes have called it.
   int (*open)(void* self, struct ArbalestMpiWorld* world);
-  // What has gone wrong in the last call with an error.
+  // Describes the last error.
   const char* (*error)(void* self);
-  // The name of a rank's host.
+  // Returns the rank whose connection has caused the last error, or -1 if no single rank has.
+  int (*error_peer)(void* self);
+  // Returns the name of a rank's host.
   const char* (*host)(void* self, int rank);
 
   int (*send)(void* self, int peer, int channel, const void* bytes, size_t size, void* listener, uint32_t token);
   int (*receive)(void* self, int peer, int channel, void* bytes, size_t size, void* listener, uint32_t token);
   int (*all_reduce_sum)(void* self, const float* from, float* to, size_t elements, void* listener, uint32_t token);
 
-  // Writes up to `capacity` ended messages to `ended`. Returns their number, or -1 after an error.
+  // Writes up to `capacity` ended messages to `ended`. Returns their number, or -1 after an error. After an error the
+  // next call goes on with the other messages.
   int (*poll)(void* self, struct ArbalestMpiCompletion* ended, int capacity);
 
   // Finalizes MPI. Blocks until all processes have called it.
@@ -53,6 +56,6 @@ struct ArbalestMpiModule {
   void (*abort)(void* self, int exit_code);
 };
 
-// The only function that the library exports.
+// The library exports only this function.
 __attribute__((visibility("default"))) const struct ArbalestMpiModule* arbalest_mpi_module(void);
 }

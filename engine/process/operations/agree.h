@@ -22,7 +22,7 @@ class Agree final : public Operation {
   bool waits_for(int peer) const noexcept override { return gather_.waits_for(peer) || broadcast_.waits_for(peer); }
   void on_message(std::uint32_t, std::size_t) override {}  // the transfers have the messages
 
-  // The ranks whose value is not that of rank 0, in order.
+  // Returns the ranks whose value is not that of rank 0, in order.
   std::vector<int> differing() const;
 
  private:

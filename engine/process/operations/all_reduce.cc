@@ -8,9 +8,9 @@
 
 namespace arbalest::engine::process {
 
-// A token holds the kind of a message, the other rank, and the place of the chunk in the window.
 namespace {
 
+// A token holds the kind of a message, the other rank, and the place of the chunk in the window.
 constexpr std::uint32_t kPlaceBits = 5;
 constexpr std::uint32_t kPeerBits = 24;
 
@@ -21,14 +21,20 @@ constexpr std::uint32_t kPeerBits = 24;
 
 }  // namespace
 
+std::size_t chunk_for(int ranks, const AllReduceOptions& options) {
+  const std::size_t parts = static_cast<std::size_t>(std::max(ranks - 1, 1)) * std::max(options.window, std::size_t{1});
+  return std::min(options.chunk, std::max(kShortestChunk, kMostReceived / parts));
+}
+
 AllReduce::AllReduce(std::span<float> values, int rank, int ranks, const AllReduceOptions& options)
     : values_(values),
       rank_(rank),
       ranks_(ranks),
       options_(options),
-      slices_(values.size(), ranks, options.chunk),
-      buffer_size_(std::min(options.chunk, slices_.size(rank))),
-      buffers_(static_cast<std::size_t>(ranks - 1) * options.window * buffer_size_),
+      slices_(values.size(), ranks, chunk_for(ranks, options)),
+      buffer_size_(std::min(chunk_for(ranks, options), slices_.size(rank))),
+      places_(std::min(options.window, slices_.chunks(rank))),
+      buffers_(static_cast<std::size_t>(ranks - 1) * places_ * buffer_size_),
       addends_(static_cast<std::size_t>(ranks)),
       peers_(static_cast<std::size_t>(ranks)),
       arrived_(options.window) {
@@ -65,7 +71,7 @@ std::span<float> AllReduce::chunk_of(int rank, std::size_t chunk) const {
 
 float* AllReduce::received(int peer, std::size_t chunk) {
   const auto row = static_cast<std::size_t>(peer < rank_ ? peer : peer - 1);
-  return buffers_.data() + (row * options_.window + chunk % options_.window) * buffer_size_;
+  return buffers_.data() + (row * places_ + chunk % options_.window) * buffer_size_;
 }
 
 void AllReduce::send_parts(int peer) {
@@ -107,7 +113,8 @@ void AllReduce::on_message(std::uint32_t token, std::size_t bytes) {
 // The parts of the own slice come from each rank directly. The sums of the others may be late because of a third rank.
 bool AllReduce::waits_for(int peer) const noexcept {
   const Peer& state = peers_[static_cast<std::size_t>(peer)];
-  return added_ < slices_.chunks(rank_) ? state.arrived <= added_ : state.open > 0;
+  if (added_ == slices_.chunks(rank_)) return state.open > 0;
+  return (state.here_mask & 1U << (added_ % options_.window)) == 0;
 }
 
 // The sum of a part may replace it in `values` only once the part has been sent. Receives are posted in the order in
@@ -130,10 +137,11 @@ void AllReduce::part_arrived(int peer, std::size_t place, std::size_t bytes) {
   const std::size_t window = options_.window;
   const std::size_t chunk = added_ + (place + window - added_ % window) % window;
   if (bytes != slices_.chunk_size(rank_, chunk) * sizeof(float)) fail_lengths(rank_, peer);
-  ++peers_[static_cast<std::size_t>(peer)].arrived;
+  peers_[static_cast<std::size_t>(peer)].here_mask |= 1U << place;
   ++arrived_[place];
   while (added_ < slices_.chunks(rank_) && arrived_[added_ % window] == ranks_ - 1) {
     arrived_[added_ % window] = 0;
+    for (Peer& state : peers_) state.here_mask &= ~(1U << (added_ % window));
     add(added_);
     send_sum(added_);
     ++added_;

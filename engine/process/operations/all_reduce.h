@@ -1,7 +1,7 @@
-// All-reduce of a vector by a reduce-scatter and an all-gather. Each rank sends its part of slice r to rank r, which
-// adds the parts in the order of the pairwise tree over ranks (engine/passes/averaging.h) and sends the sum to all. So
-// the bits depend neither on the length of a chunk nor on the order in which messages arrive. With N elements and P
-// ranks each rank sends and receives 2 N (P - 1) / P floats.
+// Sums a vector over all ranks by a reduce-scatter and an all-gather. Each rank sends its part of slice r to rank r,
+// which adds the parts in the order of the pairwise tree over ranks (engine/passes/averaging.h) and sends the sum to
+// all. So the bits depend neither on the length of a chunk nor on the order in which messages arrive. With N elements
+// and P ranks each rank sends and receives 2 N (P - 1) / P floats.
 //
 // Chunks go through a window: while one is added, the next are under way, and received parts stay in the caches.
 #pragma once
@@ -21,10 +21,17 @@ struct AllReduceOptions {
   std::size_t window = 4;                    // chunks under way from each rank; at most 32
 };
 
+// With many ranks, chunks are shorter than AllReduceOptions::chunk, so that a rank's buffers for received parts stay
+// below kMostReceived floats (16 MiB). A chunk has at least kShortestChunk floats.
+inline constexpr std::size_t kMostReceived = std::size_t{1} << 22;
+inline constexpr std::size_t kShortestChunk = 1024;
+std::size_t chunk_for(int ranks, const AllReduceOptions& options);
+
 class AllReduce final : public Operation {
  public:
-  // Allocates (ranks - 1) * window chunks. May be started again when it is done, without further allocations. `values`
-  // holds the addends at the start, must not be touched until done(), and holds the sum then.
+  // Allocates room for the parts that are received at a time: about one vector's length, but with up to 1,000 ranks not
+  // more than kMostReceived. May be started again when it is done, without further allocations. `values` holds the
+  // addends at the start, must not be touched until done(), and holds the sum then.
   AllReduce(std::span<float> values, int rank, int ranks, const AllReduceOptions& options = {});
 
   const char* name() const noexcept override { return "all-reduce"; }
@@ -36,14 +43,14 @@ class AllReduce final : public Operation {
  private:
   enum Kind : std::uint32_t { kPartSent, kPartArrived, kSumSent, kSumArrived };
 
-  // What goes to and comes from one other rank. Parts of its slice go there; then their sums come back.
+  // This is the state of the exchange with one other rank. Parts of its slice go there; then their sums come back.
   struct Peer {
     std::size_t begun = 0;        // parts posted
     std::size_t finished = 0;     // parts sent, up to the first that is not; the sums behind them are awaited
     std::uint32_t sent_mask = 0;  // parts sent after that, by place in the window
-    std::size_t arrived = 0;      // its parts of the own slice that are here
+    std::uint32_t here_mask = 0;  // its parts of the own slice that are here and not added, by place in the window
     std::size_t sums = 0;         // sums of its slice that are here
-    std::size_t sum_bytes = 0;    // of them
+    std::size_t sum_bytes = 0;    // bytes of those sums
     std::size_t open = 0;         // messages that have not ended, including those not yet posted
   };
 
@@ -64,7 +71,8 @@ class AllReduce final : public Operation {
   const AllReduceOptions options_;
   const Slices slices_;
   const std::size_t buffer_size_;      // floats of a received part
-  std::vector<float> buffers_;         // [ranks - 1][window][buffer_size]
+  const std::size_t places_;           // parts from each rank that are received at a time
+  std::vector<float> buffers_;         // [ranks - 1][places][buffer_size]
   std::vector<const float*> addends_;  // [ranks], for one chunk
   Transport* transport_ = nullptr;
   int channel_ = 0;  // of the parts; their sums use the next one

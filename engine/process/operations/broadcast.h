@@ -1,4 +1,4 @@
-// Bytes of one rank for all ranks, along a binomial tree.
+// Brings bytes of one rank to all ranks, along a binomial tree.
 #pragma once
 
 #include <deque>
@@ -10,7 +10,7 @@ namespace arbalest::engine::process {
 
 class Broadcast final : public Operation {
  public:
-  // `bytes`: what the root sends; other ranks overwrite it with what they receive.
+  // The root sends `bytes`. The other ranks overwrite their `bytes` with the ones that they receive.
   Broadcast(std::string& bytes, int root) : bytes_(bytes), root_(root) {}
 
   const char* name() const noexcept override { return "broadcast"; }

@@ -1,4 +1,4 @@
-// Bytes of any number between two ranks: a header, then pieces of at most kMaxMessageBytes.
+// Sends any number of bytes from one rank to another: a header, then pieces of at most kMaxMessageBytes.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace arbalest::engine::process {
 
 enum class TransferKind : std::uint32_t { kBroadcast = 1, kGather = 2, kFlags = 3 };
 
-// Tells from which operation a message is, so that processes which have lost step are noticed.
+// The header tells to which operation a message belongs, so that processes which have lost step are noticed.
 struct TransferHeader {
   std::uint32_t magic = 0x6172'6231;  // another byte order or another version reads another number
   TransferKind kind = TransferKind::kBroadcast;

@@ -1,4 +1,4 @@
-// The union of flags of all ranks, which every rank gets. With no flags it is a barrier: no rank is done before all
+// Gives every rank the union of the flags of all ranks. With no flags it is a barrier: no rank is done before all
 // have started.
 #pragma once
 

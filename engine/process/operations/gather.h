@@ -1,4 +1,4 @@
-// Bytes of all ranks for rank 0.
+// Brings bytes of all ranks to rank 0.
 #pragma once
 
 #include <deque>
@@ -13,7 +13,7 @@ namespace arbalest::engine::process {
 
 class Gather final : public Operation {
  public:
-  // `own` must stay valid until done(). `on_arrival`, on rank 0: called when all bytes are there.
+  // `own` must stay valid until done(). Rank 0 calls `on_arrival` when all bytes are there.
   explicit Gather(std::string_view own, std::function<void()> on_arrival = {})
       : own_(own), on_arrival_(std::move(on_arrival)) {}
 
@@ -23,7 +23,7 @@ class Gather final : public Operation {
   bool waits_for(int peer) const noexcept override;
   void on_message(std::uint32_t, std::size_t) override {}  // the transfers have the messages
 
-  // On rank 0: bytes of each rank. On other ranks: empty. May be moved from.
+  // Returns the bytes of each rank on rank 0, and nothing on the other ranks. The caller may move them away.
   std::vector<std::string>& result() noexcept { return result_; }
 
  private:

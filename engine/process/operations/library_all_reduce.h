@@ -1,5 +1,5 @@
-// All-reduce by the transport's library. It is measured beside ours, and a job may choose it. Its order of additions
-// depends on the number of ranks, the length and the library's version.
+// Lets the transport's library sum a vector. It is measured beside ours, and a job may choose it. Its order of
+// additions depends on the number of ranks, the length and the library's version.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A collective operation of one rank: a state machine that the arrival of messages moves on. It has no thread and no
-// clock. All ranks start the same operations, each with a channel of its own.
+// An Operation is one rank's part of a collective operation: a state machine that the arrival of messages moves on. It
+// has no thread and no clock. All ranks start the same operations, each with a channel of its own.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ class Operation : public Listener {
   // Posts the first messages. The operation must live until it is done, or until no one polls the transport again.
   virtual void start(Transport& transport, int channel) = 0;
   virtual bool done() const noexcept = 0;
-  // Whether the next step of this rank needs that rank, or messages to it have not left. A rank that this one waits for
-  // indirectly does not count.
+  // Returns whether the next step of this rank needs that rank, or whether messages to it have not left. A rank that
+  // this one waits for indirectly does not count.
   virtual bool waits_for(int peer) const noexcept = 0;
 };
 
-// Channels. Two operations on one channel would have to be 8,000 operations apart.
+// Each operation has a channel of its own. Two operations on one channel are more than 8,000 operations apart.
 inline constexpr int kSignalChannel = 0;
 inline constexpr int kControlChannels = 8191;    // operations on bytes and flags
 inline constexpr int kAllReduceChannels = 8192;  // all-reduces; each takes two channels

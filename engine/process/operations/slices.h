@@ -1,4 +1,4 @@
-// The division of a vector among ranks: rank r owns slice r, which is sent in chunks.
+// Divides a vector among ranks. Rank r owns slice r, which is sent in chunks.
 #pragma once
 
 #include <algorithm>

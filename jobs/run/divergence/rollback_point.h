@@ -20,7 +20,7 @@ struct RollbackPoint {
   std::filesystem::path path;  // directory of the checkpoint
 };
 
-// Which checkpoints are too late to go back to, if there is an earlier one.
+// Tells which checkpoints are too late to go back to, if there is an earlier one.
 struct RollbackLimits {
   std::uint64_t before = std::numeric_limits<std::uint64_t>::max();  // more mini-batches: within the rise of the loss
   std::optional<std::uint64_t> last = {};  // the run went back there before, and has diverged again

@@ -43,7 +43,7 @@ class LearnerChanges {
   virtual void settle() {}
 };
 
-// How the number of learners will change, for people: "16 from epoch 6 on". "" if it stays.
+// Tells people how the number of learners will change: "16 from epoch 6 on". "" if it stays.
 std::string describe_changes(const JobOptions& job);
 
 // Returns every number of learners within the bounds, for that device.

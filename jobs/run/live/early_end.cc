@@ -22,8 +22,7 @@ std::string signal_name(int signal) {
 Requests end_requests(const LiveRun& run, double epoch_seconds) {
   Requests requests;
   if (run.context.stop_signal != nullptr) requests.stop_signal = *run.context.stop_signal;
-  requests.time_is_over =
-      run.leads() && minutes_are_over(run.job.training, run.state.training_seconds + epoch_seconds);
+  requests.time_is_over = run.leads() && minutes_are_over(run.job.training, run.state.training_seconds + epoch_seconds);
   return requests;
 }
 

@@ -5,7 +5,7 @@
 
 namespace arbalest::jobs {
 
-// What this process asks for: a stop if it has got a signal, and, on rank 0, an end if training.max_minutes are over.
+// Returns what this process asks for: a stop at a signal, and, on rank 0, an end after training.max_minutes.
 // `epoch_seconds`: of training in the epoch under way.
 Requests end_requests(const LiveRun& run, double epoch_seconds);
 

@@ -8,7 +8,7 @@
 
 namespace arbalest::jobs {
 
-// What a process asks for between two strides.
+// A process may ask for these between two strides.
 struct Requests {
   int stop_signal = 0;        // the signal that asks the run to stop; 0: none
   bool time_is_over = false;  // training.max_minutes

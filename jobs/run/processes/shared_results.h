@@ -1,4 +1,4 @@
-// What the processes of a run find out together at points that all of them reach.
+// The processes of a run find these out together, at points that all of them reach.
 #pragma once
 
 #include <functional>

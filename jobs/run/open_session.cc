@@ -1,0 +1,59 @@
+// Opens a session with as many learners as fit.
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "jobs/messages/failure.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/memory_forecast.h"
+#include "jobs/run/processes/shared_results.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// Halves the bound of a tuned job, for which there was not enough memory. Returns false if the bound cannot be lowered.
+bool lower_bound(JobOptions& job, const std::exception& error) {
+  if (!job.tuned || job.tuned->max == job.tuned->min) return false;
+  const int before = job.tuned->max;
+  job.tuned->max = std::max(job.tuned->min, before / 2);
+  job.warnings.push_back(fmt::format("learners.per_device.auto: at most {} on each device instead of {}: {}",
+                                     counted(job.tuned->max, "learner"), before, as_error(error).what()));
+  return true;
+}
+
+}  // namespace
+
+std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
+                                      const engine::DeviceOptions& device_options, Session::Input input,
+                                      engine::process::World* world) {
+  for (;;) {
+    const int most = std::ranges::max(job.learners_per_device);
+    try {
+      auto session = std::make_unique<Session>(job, data_root, purpose, device_options, input, world);
+      job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
+      return session;
+    } catch (const std::exception& error) {
+      if (!is_shortage(error)) throw;
+      const bool is_alone = world == nullptr || world->size() == 1;
+      // Of several processes all must try again, or none.
+      if (!is_alone && dynamic_cast<const SharedError*>(&error) == nullptr) throw;
+      const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
+      if (forecast == nullptr && lower_bound(job, error)) continue;
+      if (job.learners_are_given) throw;
+      // An allocation failed although the forecast fits: half as many learners may work.
+      const int fewer = forecast != nullptr ? forecast->learners_that_fit() : most / 2;
+      if (fewer == 0) throw;
+      job = with_learners(
+          job, fewer,
+          fmt::format("{} on each device instead of {}: {}", counted(fewer, "learner"), most, as_error(error).what()));
+    }
+  }
+}
+
+}  // namespace arbalest::jobs
