@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 
+#include <fmt/format.h>
 #include <spdlog/cfg/env.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
@@ -54,6 +55,11 @@ void start_log() {
   log->set_level(spdlog::level::warn);
   spdlog::set_default_logger(std::move(log));
   spdlog::cfg::load_env_levels();
+}
+
+void tag_log(int rank) {
+  spdlog::default_logger()->set_pattern(fmt::format("%n: rank {}: %l: %v", rank));
+  if (rank > 0 && variable("SPDLOG_LEVEL").empty()) spdlog::default_logger()->set_level(spdlog::level::err);
 }
 
 }  // namespace arbalest::cli

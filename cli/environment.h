@@ -20,5 +20,8 @@ std::optional<jobs::LearnerCache> learner_cache();
 
 // Sends log lines to stderr: warnings and worse, unless SPDLOG_LEVEL says otherwise.
 void start_log();
+// From now on log lines begin with the rank of this process. Other ranks than 0 log errors only, unless SPDLOG_LEVEL is
+// set.
+void tag_log(int rank);
 
 }  // namespace arbalest::cli

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/environment.h"
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
 #include "engine/process/launch.h"
@@ -54,6 +55,7 @@ int run_in_processes(const std::function<int(World&)>& body) {
   const std::unique_ptr<World> world = engine::process::open_world(
       engine::process::find_launch(variable), {.exit_code = [](engine::ErrorKind kind) { return exit_code(kind); }});
   if (world->size() == 1) return body(*world);
+  tag_log(world->rank());
   try {
     return run_together(*world, body);
   } catch (const std::exception& error) {

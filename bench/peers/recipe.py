@@ -87,6 +87,7 @@ def recipe_of(text, max_epochs=None):
         coupling=coupling,
     )
     job.message("checkpoint")  # a peer saves none, and what Arbalest saves does not change its model
+    job.message("processes")  # a peer is one process
     for message in (training, sgd, job):
         message.finish()
     missing = [name for name in ("job", "batch", "max_epochs") if getattr(recipe, name) is None]

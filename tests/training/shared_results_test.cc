@@ -1,0 +1,175 @@
+// The processes of a run, here threads, find out and decide together.
+#include <exception>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/host/topology.h"
+#include "jobs/run/processes/agreement.h"
+#include "jobs/run/processes/device_share.h"
+#include "jobs/run/processes/shared_job.h"
+#include "jobs/run/processes/shared_results.h"
+#include "tests/process/memory_network.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace {
+
+using namespace arbalest;
+using engine::process::World;
+
+// Runs `body` on each of `ranks` processes, and returns what each threw: "" if nothing.
+std::vector<std::string> on_ranks(int ranks, const std::function<void(World&)>& body) {
+  tests::MemoryNetwork network(ranks);
+  std::vector<std::string> thrown(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto world = network.open(rank);
+      try {
+        body(*world);
+      } catch (const std::exception& error) {
+        thrown[static_cast<std::size_t>(rank)] = error.what();
+      }
+      world->close();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return thrown;
+}
+
+const std::vector<std::string> kNothing3(3);
+
+}  // namespace
+
+TEST_CASE("processes: results add up in order of ranks, on every rank", "[processes]") {
+  std::vector<scheduler::Progress> sums(3);
+  std::vector<std::vector<int>> joined(3);
+  CHECK(on_ranks(3, [&](World& world) {
+          const auto rank = static_cast<std::size_t>(world.rank());
+          scheduler::Progress own{.tasks = world.rank() + 1, .examples = 10, .loss_sum = 0.1 * world.rank()};
+          own.replica_distance = 2.5;
+          sums[rank] = jobs::sum_over(world, own);
+          joined[rank] = jobs::join(world, std::vector<int>(rank, world.rank()));
+        }) == kNothing3);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(sums[rank].tasks == 6);
+    CHECK(sums[rank].examples == 30);
+    CHECK(sums[rank].loss_sum == 0.0 + 0.1 * 1 + 0.1 * 2);
+    CHECK(sums[rank].replica_distance == 2.5);
+    CHECK(joined[rank] == std::vector<int>{1, 2, 2});
+  }
+}
+
+TEST_CASE("processes: all throw the error of the first rank that fails, with its name", "[processes]") {
+  const std::vector<std::string> thrown = on_ranks(3, [](World& world) {
+    jobs::together(world, [] {});
+    jobs::together(world, [&] {
+      if (world.rank() > 0) engine::fail(engine::ErrorKind::kData, "no data for rank {}", world.rank());
+    });
+  });
+  for (const std::string& text : thrown) CHECK(text == "rank 1 on host here: no data for rank 1");
+  // The kind comes along.
+  std::vector<engine::ErrorKind> kinds(2);
+  on_ranks(2, [&](World& world) {
+    try {
+      jobs::together(world, [&] {
+        if (world.rank() == 0) engine::fail(engine::ErrorKind::kOutOfMemory, "no memory");
+      });
+    } catch (const jobs::SharedError& error) {
+      kinds[static_cast<std::size_t>(world.rank())] = error.kind();
+    }
+  });
+  CHECK(kinds == std::vector<engine::ErrorKind>(2, engine::ErrorKind::kOutOfMemory));
+}
+
+TEST_CASE("processes: a divergence of one rank is thrown by all, with its loss", "[processes]") {
+  std::vector<double> losses(2);
+  on_ranks(2, [&](World& world) {
+    jobs::throw_divergence(world, std::nullopt);
+    std::optional<scheduler::Diverged> own;
+    if (world.rank() == 1) own.emplace("its loss is 7", 7.0);
+    try {
+      jobs::throw_divergence(world, own);
+    } catch (const scheduler::Diverged& error) {
+      CHECK_THAT(error.what(), ContainsSubstring("rank 1 on host here: its loss is 7"));
+      losses[static_cast<std::size_t>(world.rank())] = error.loss();
+    }
+  });
+  CHECK(losses == std::vector<double>{7.0, 7.0});
+}
+
+TEST_CASE("processes: a request of one rank is known to all at the same stride, and once", "[processes]") {
+  std::vector<std::vector<int>> signals(3);
+  CHECK(on_ranks(3, [&](World& world) {
+          jobs::Agreement agreement(world);
+          auto& own = signals[static_cast<std::size_t>(world.rank())];
+          for (int stride = 0; stride < 6; ++stride) {
+            jobs::Requests requests;
+            if (stride >= 1 && world.rank() == 1) requests.stop_signal = 15;
+            if (stride >= 2 && world.rank() == 2) requests.stop_signal = 2;
+            own.push_back(agreement.after_stride(requests).stop_signal);
+          }
+          agreement.forget();
+          own.push_back(agreement.after_stride({}).stop_signal);
+          own.push_back(agreement.now({.save = world.rank() == 2}).save ? 1 : 0);
+        }) == kNothing3);
+  // Strides 1 and 2 are answered two strides later; of two signals the one with the smaller number counts.
+  for (const auto& own : signals) CHECK(own == std::vector<int>{0, 0, 0, 15, 2, 2, 0, 1});
+}
+
+TEST_CASE("processes: a single process decides at once", "[processes]") {
+  World alone;
+  jobs::Agreement agreement(alone);
+  CHECK(agreement.after_stride({.stop_signal = 15}).stop_signal == 15);
+  CHECK(agreement.now({.time_is_over = true}).time_is_over);
+  CHECK(jobs::join(alone, {1, 2}) == std::vector<int>{1, 2});
+  CHECK_THROWS_AS(jobs::throw_divergence(alone, scheduler::Diverged("x")), scheduler::Diverged);
+}
+
+TEST_CASE("processes: the cores of a machine, or its named devices, are divided among its processes", "[processes]") {
+  const int cores = engine::host::usable_cores();
+  std::vector<std::vector<int>> shares(2);
+  std::vector<std::string> named(2);
+  const std::vector<std::string> thrown = on_ranks(2, [&](World& world) {
+    const auto rank = static_cast<std::size_t>(world.rank());
+    CHECK_FALSE(jobs::cores_are_divided(world));  // both have the same cores
+    shares[rank] = jobs::share_of_devices({engine::parse_device("cpu")}, world, false).devices.front().cores;
+    CHECK(jobs::share_of_devices({engine::parse_device("cpu")}, world, true).devices.front().cores.empty());
+    const std::vector<engine::DeviceSpec> gpus = {{"cuda:0", {}, 0}, {"cuda:1", {}, 1}};
+    named[rank] = jobs::share_of_devices(gpus, world, false).devices.front().name;
+    jobs::share_of_devices({{"cuda:0", {}, 0}}, world, false);
+  });
+  CHECK(static_cast<int>(shares[0].size()) == std::max(1, cores / 2));
+  CHECK(shares[0].size() == shares[1].size());
+  if (cores > 1) CHECK(shares[0].back() < shares[1].front());
+  CHECK(named == std::vector<std::string>{"cuda:0", "cuda:1"});
+  for (const std::string& text : thrown) {
+    CHECK_THAT(text, ContainsSubstring("the 2 processes on host here cannot share the device of the job (cuda:0)"));
+  }
+}
+
+TEST_CASE("processes: all get the job of rank 0, each with its devices", "[processes]") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "job.txtpb").string();
+  tests::write_text(path, R"(
+model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }
+processes { peer_timeout_seconds: 7 all_reduce: LIBRARY }
+)");
+  std::vector<jobs::JobOptions> found(2);
+  const std::vector<std::string> settings = {"training.batch_size=5"};
+  CHECK(on_ranks(2, [&](World& world) {
+          const bool knows_it = world.rank() == 0;  // the file may be on one host only
+          found[static_cast<std::size_t>(world.rank())] =
+              jobs::load_shared_job(world, knows_it ? path : "elsewhere.txtpb", settings);
+        }) == std::vector<std::string>(2));
+  for (const jobs::JobOptions& job : found) {
+    CHECK(job.name == "job");
+    CHECK(job.training.batch_size == 5);
+    CHECK(job.processes.peer_timeout_seconds == 7.0);
+    CHECK(job.processes.all_reduce == engine::process::AllReduceMethod::kLibrary);
+    CHECK(job.devices.size() == 1);
+  }
+  if (engine::host::usable_cores() > 1) CHECK(found[0].devices.front().name != found[1].devices.front().name);
+}
