@@ -54,8 +54,8 @@ void require_same_arguments(engine::process::World& world, const TrainArguments&
                                       others.front(), world.host(others.front())));
 }
 
-// A dry run has nothing to save, so signals end it as they end any program.
-int dry_run(const TrainArguments& arguments, engine::process::World& world) {
+// Throws kUsage for options that only a run that is kept may have.
+void check_dry_run(const TrainArguments& arguments) {
   if (!arguments.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
   }
@@ -65,6 +65,11 @@ int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   if (arguments.resume != "none") {
     engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot stand together: a dry run keeps nothing");
   }
+}
+
+// A dry run has nothing to save, so signals end it as they end any program.
+int dry_run(const TrainArguments& arguments, engine::process::World& world) {
+  jobs::together(world, [&] { check_dry_run(arguments); });
   require_same_arguments(world, arguments);
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
@@ -194,7 +199,9 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   const auto cache = arguments.no_cache ? std::nullopt : learner_cache();
   if (cache) context.learner_cache = &*cache;
   std::optional<jobs::Trace> trace;
-  if (!arguments.trace.empty()) trace.emplace(arguments.trace);
+  jobs::together(world, [&] {
+    if (!arguments.trace.empty() && world.rank() == 0) trace.emplace(arguments.trace);
+  });
   Place place;
   const std::string completed = share_place(world, arguments, job, place);
   if (!completed.empty()) {
@@ -206,7 +213,8 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
     context.resumed_path = place.point->path.string();
   }
   context.save_requests = &save_requests;
-  context.output_directory = "of rank 0";
+  context.output_directory = place.directory ? place.directory->path().string() : "";
+  world.broadcast(context.output_directory);
   if (world.rank() != 0) return exit_code_of(jobs::train(job, context));
   jobs::RunDirectory& directory = *place.directory;
   context.log_bytes = [&directory] { return directory.log_bytes(); };
@@ -216,7 +224,6 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   jobs::ConsoleOptions console_choices = console_options(arguments.quiet);
   if (trace) console_choices.epoch_note = [&trace] { return trace->epoch_text(); };
   jobs::ConsoleReporter console(console_choices);
-  context.output_directory = directory.path().string();
   directory.tell_trouble([&console](const std::string& text) { console.on_warning(text); });
   // The console is called last, because it names files that must exist by then.
   context.observers = {&directory, &console};

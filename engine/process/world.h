@@ -1,5 +1,5 @@
 // The World holds all processes of a job. A process that was started by itself is a world of size 1, without threads or
-// MPI. Nothing outside this folder knows how many processes there are.
+// MPI. Nothing outside this folder knows how processes reach each other.
 #pragma once
 
 #include <cstdint>

@@ -64,7 +64,8 @@ std::vector<Source> sources_of(const BestModelNeeds& needs) {
   if (fs::equivalent(around, checkpoints_of(needs.run_directory), error)) return sources;
   add_checkpoints(around, needs.batches, sources);
   const fs::path run = around.parent_path();
-  if (const std::optional<BestModel> best = best_model_in(run); best && best->batches <= needs.batches) {
+  if (const std::optional<BestModel> best = best_model_in(run);
+      best && (best->batches <= needs.batches || best == needs.best)) {
     sources.push_back({*best, [file = run / kBestModel] { return read_safetensors(file); }});
   }
   return sources;

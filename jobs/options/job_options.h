@@ -164,13 +164,15 @@ struct JobOptions {
   int compare_rounds = 500;       // rounds between two comparisons of the devices' copies of the model; 0: never
   std::vector<engine::DeviceSpec> devices;  // at least one
   std::vector<int> learners_per_device;     // by device, at the start
+  int learners_elsewhere = 0;               // at most, of other processes of the run
   bool learners_are_given = false;          // whether the user set the number; else it follows from the devices
   std::optional<LearnerBounds> tuned;       // set if the number of learners is tuned while training
   std::vector<LearnerStep> schedule;        // or if it follows a schedule, which includes the start
   CheckpointOptions checkpoint;             // for runs with a directory
   ProcessOptions processes;
   std::vector<std::string> warnings;  // to show to the user
-  // The job as text, with every --set and default written out. Reading it gives this job.
+  // The job as text, with every --set and default written out. Reading it gives this job; of a run of several
+  // processes, the job before its devices are divided, on rank 0.
   std::string resolved_text;
 };
 

@@ -68,7 +68,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
       most_learners_(largest(job)),
       ring_learners_(jobs::most_learners(job)),
       needs_{.schemes = schemes_of(job),
-             .most_learners = may_resize(job) ? jobs::most_learners(job) : 1,
+             .most_learners = may_resize(job) || job.learners_elsewhere > 0 ? most_learners_of_all(job) : 1,
              .may_resize = may_resize(job),
              .state_slots = pools.front()->state_slots(),
              .measures_gradients = measures_gradients(job),

@@ -10,7 +10,6 @@
 #include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/memory_forecast.h"
-#include "jobs/run/processes/shared_results.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -40,9 +39,7 @@ std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_r
       return session;
     } catch (const std::exception& error) {
       if (!is_shortage(error)) throw;
-      const bool is_alone = world == nullptr || world->size() == 1;
-      // Of several processes all must try again, or none.
-      if (!is_alone && dynamic_cast<const SharedError*>(&error) == nullptr) throw;
+      if (world != nullptr && world->size() > 1) throw;  // all of them would have to try again
       const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
       if (forecast == nullptr && lower_bound(job, error)) continue;
       if (job.learners_are_given) throw;

@@ -32,7 +32,8 @@ std::int64_t run_bytes(const JobOptions& job) {
   if (!job.checkpoint.are_on()) return model;
   const std::size_t slots = engine::state_slots(job.optimizer.rule).size();
   const int present = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
-  const int learners = job.tuned ? present : most_learners(job);  // the bound of a search may be far above its end
+  const int learners =
+      job.tuned ? present : most_learners_of_all(job);  // the bound of a search may be far above its end
   const std::int64_t checkpoint = model * scheduler::Scheduler::state_vectors(learners, slots);
   return 2 * model + checkpoint * (job.checkpoint.keep_last + job.checkpoint.keep_best + 1);
 }

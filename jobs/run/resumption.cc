@@ -64,9 +64,10 @@ void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<
 
 }  // namespace
 
-void take_learners(const SavedRun& saved, const std::vector<std::string>& devices, JobOptions& job) {
+void take_learners(const SavedRun& saved, const std::vector<int>& learners, const std::vector<std::string>& devices,
+                   JobOptions& job) {
   if (job.learners_are_given || job.tuned || saved.origin.devices != devices) return;
-  job.learners_per_device = saved.run.learners_per_device;
+  job.learners_per_device = learners;
 }
 
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,
@@ -78,9 +79,11 @@ RunOrigin origin_of(const JobOptions& job, const Session& session, const std::st
                    .devices = devices};
 }
 
-void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state) {
+void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
+            Session& session, RunState& state) {
   check_origin(saved.origin, present, job.warnings);
   state = saved.run;
+  state.learners_per_device = learners;
   if (state.switches_done > job.switches.size()) {
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the checkpoint follows {} switches of synchronization, and the job has {}", state.switches_done,
@@ -99,7 +102,7 @@ void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Se
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
   }
   if (job.tuned) {
-    for (int& learners : state.learners_per_device) learners = std::clamp(learners, job.tuned->min, job.tuned->max);
+    for (int& count : state.learners_per_device) count = std::clamp(count, job.tuned->min, job.tuned->max);
   }
   session.restore(saved.training, scheme, scaling, state.learners_per_device);
 }

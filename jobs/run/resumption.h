@@ -11,14 +11,17 @@
 namespace arbalest::jobs {
 
 // Gives a job that names no number of learners the number of the checkpoint, which was chosen for the machine that the
-// run began on, or by a switch. `devices`: device_names() of this run. Call before the session is opened or goes back.
-void take_learners(const SavedRun& saved, const std::vector<std::string>& devices, JobOptions& job);
+// run began on, or by a switch. `learners`: those of the checkpoint on this process's devices. `devices`:
+// device_names() of this run. Call before the session is opened or goes back.
+void take_learners(const SavedRun& saved, const std::vector<int>& learners, const std::vector<std::string>& devices,
+                   JobOptions& job);
 
 // Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
 // of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
 // goes on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program
-// or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model.
-void resume(const SavedRun& saved, const RunOrigin& present, JobOptions& job, Session& session, RunState& state);
+// or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model. `learners`: as above.
+void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
+            Session& session, RunState& state);
 
 // Returns the program, machine and data of this run. `devices`: device_names().
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,

@@ -24,6 +24,7 @@ bool RunCheckpoints::is_due() const {
 
 RunState RunCheckpoints::state_now() const {
   RunState state = run_.state;
+  state.learners_per_device = run_.summary.learners_per_device;
   state.elapsed_seconds = run_.seconds();
   state.skipped_examples += run_.session->skipped_examples();
   if (state.first_skipped.empty()) state.first_skipped = run_.session->first_skipped();
@@ -33,16 +34,14 @@ RunState RunCheckpoints::state_now() const {
 }
 
 bool RunCheckpoints::has_memory(const std::function<void()>& step) {
-  std::string shortage;
   try {
     step();
+    return true;
   } catch (const std::exception& error) {
-    if (!is_shortage(error)) throw;
-    shortage = as_error(error).what();
+    if (!is_shortage(error) || run_.world.size() > 1) throw;
+    unsaved_ = as_error(error).what();
   }
-  if (run_.world.any_of(shortage.empty() ? 0 : 1) == 0) return true;
-  if (saver_) saver_->skip(batches(), run_.seconds());
-  unsaved_ = shortage.empty() ? "another process lacks memory" : shortage;
+  saver_->skip(batches(), run_.seconds());
   warn(fmt::format("no memory for a copy of the run's state, so there is no checkpoint here: {}", unsaved_));
   return false;
 }

@@ -46,12 +46,13 @@ class RunCheckpoints {
 
  private:
   RunState state_now() const;
-  // `score`: of the present model, if it was just evaluated. A lack of memory is a warning.
+  // `score`: of the present model, if it was just evaluated. In a run of one process a lack of memory is a warning.
   void save(std::optional<double> score, bool is_best);
   std::optional<SavedRun> copy();
   // The present model, as the best one.
   BestModel best_model(double score) const { return {score, batches()}; }
-  // Runs `step` on all processes. Returns false, with a warning, if one of them lacks the memory.
+  // Runs `step`. Returns false, with a warning, if memory does not suffice. If there are several processes, throws
+  // then, because the others are in the same step.
   bool has_memory(const std::function<void()>& step);
   void warn(const std::string& text);
   // Returns on all processes what rank 0 says.

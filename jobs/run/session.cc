@@ -33,9 +33,10 @@ SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::Res
 }
 
 // The first epoch has no spikes.
+// A process of several sees its own losses only, so none watches them.
 std::optional<scheduler::SpikeRule> spike_rule(const JobOptions& job, std::int64_t batches_per_epoch) {
   const DivergenceOptions& divergence = job.training.divergence;
-  if (!divergence.rolls_back) return std::nullopt;
+  if (!divergence.rolls_back || job.learners_elsewhere > 0) return std::nullopt;
   return scheduler::SpikeRule{.factor = divergence.spike_factor,
                               .first_batch = static_cast<std::uint64_t>(batches_per_epoch)};
 }

@@ -126,7 +126,7 @@ class Session {
 // Opens a session for `job`. If memory does not suffice for the default number of learners, `job` gets as many as fit,
 // and a warning. If it does not suffice for the bound of a tuned job, `job` gets a lower bound. `job` gets the
 // session's warnings, too. Throws DoesNotFit, or the error of an allocation, if the user has set the number (for a
-// tuned job: the minimum), or if not even one learner fits.
+// tuned job: the minimum), if not even one learner fits, or if there are several processes.
 std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
                                       const engine::DeviceOptions& device_options,
                                       Session::Input input = Session::Input::kResident,

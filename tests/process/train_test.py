@@ -132,6 +132,24 @@ class TrainOverProcesses(unittest.TestCase):
         self.assertEqual(code, 0, errors)
         self.assertEqual(self.summary("stopped")["model_sha256"], self.summary("whole")["model_sha256"])
 
+    def test_a_schedule_goes_on_where_it_changes_the_learners(self):
+        def words(first, then, epochs):
+            schedule = f"learners.per_device.schedule={{step {{learners: {first}}} step {{at_batch: 80 learners: {then}}}}}"
+            return ["--set", schedule, "--set", f"training.max_epochs={epochs}"]
+
+        code, errors = self.train(1, "lenet", "scheduled", *words(2, 4, 3))
+        self.assertEqual(code, 0, errors)
+        for epochs in (1, 3):  # the first run ends at mini-batch 80
+            code, errors = self.train(2, "lenet", "grown", *words(1, 2, epochs), "--resume=auto")
+            self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("grown")["learners_per_device"], [2, 2])
+        self.assertEqual(self.summary("grown")["model_sha256"], self.summary("scheduled")["model_sha256"])
+
+    def test_the_job_of_a_run_is_the_whole_job(self):
+        code, errors = self.train(2, "ratings", "whole-job", *settings(1))
+        self.assertEqual(code, 0, errors)
+        self.assertIn('devices: "cpu"\n', (self.root / "whole-job/job.txtpb").read_text(encoding="utf-8"))
+
     def test_a_rank_that_is_stopped_is_named_with_what_it_did(self):
         run = settings(1, "processes.peer_timeout_seconds=3")
         process = processes.launch(PROGRAM, 3, ["long.txtpb", "--quiet", "--output", "silent", *run], self.root)
@@ -167,6 +185,8 @@ class TrainOverProcesses(unittest.TestCase):
         self.refused(3, "learners.per_device.auto finds the number of learners in runs of one process only", arguments=auto)
         core = min(os.sched_getaffinity(0))
         self.refused(3, "cannot share the device of the job", arguments=["--set", f'devices=["cpu:{core}"]'])
+        pull = settings(3, "synchronization.sma.alpha=0.5")
+        self.refused(3, "with the learners of all 2 processes: synchronization.sma", job="long", arguments=pull)
         timeout = ["--set", "processes.peer_timeout_seconds=1"]
         self.refused(2, "peer_timeout_seconds must be in [2, 86400], not 1", arguments=timeout)
 

@@ -179,6 +179,13 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
                 instability(devices * (options.tuned->max + 1), synchronization));
 }
 
+std::string instability_of_all(const JobOptions& options) {
+  for (const SchemePhase& phase : scheme_phases(options, most_learners_of_all(options))) {
+    if (std::string text = instability(phase.learners, phase.scheme); !text.empty()) return phase.path + ": " + text;
+  }
+  return "";
+}
+
 namespace {
 
 std::string round_problem(const SchemePhase& phase, std::int64_t batches) {
@@ -189,7 +196,7 @@ std::string round_problem(const SchemePhase& phase, std::int64_t batches) {
 
 std::string long_round(const JobOptions& options, std::int64_t batches) {
   const int learners =
-      options.tuned ? static_cast<int>(options.devices.size()) * options.tuned->min : most_learners(options);
+      options.tuned ? static_cast<int>(options.devices.size()) * options.tuned->min : most_learners_of_all(options);
   for (const SchemePhase& phase : scheme_phases(options, learners)) {
     if (std::string problem = round_problem(phase, batches); !problem.empty()) return problem;
   }

@@ -51,7 +51,13 @@ std::string unreached_steps(const JobOptions& options, std::int64_t batches);
 // Whether the number of learners may change while training.
 bool may_resize(const JobOptions& options);
 
-// The largest number of learners at any time, over all devices.
+// The largest number of learners at any time, over all devices: of this process, and of all.
 int most_learners(const JobOptions& options);
+inline int most_learners_of_all(const JobOptions& options) {
+  return most_learners(options) + options.learners_elsewhere;
+}
+
+// Why training cannot be stable with most_learners_of_all(); "" if it can.
+std::string instability_of_all(const JobOptions& options);
 
 }  // namespace arbalest::jobs

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/process/all_gather.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
@@ -18,6 +19,17 @@ void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
   run.tell(&RunObserver::on_save);
   const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / "model.safetensors";
   run.summary.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", run.job.name}});
+}
+
+// Adds the unreadable examples of the other processes to the state of rank 0.
+void add_skipped_elsewhere(LiveRun& run) {
+  const std::vector<double> counts =
+      engine::process::all_gather(run.world, static_cast<double>(run.session->skipped_examples()));
+  const std::vector<std::string> firsts = engine::process::all_gather(run.world, run.session->first_skipped());
+  for (std::size_t rank = 1; rank < counts.size() && run.leads(); ++rank) {
+    run.state.skipped_examples += static_cast<std::int64_t>(counts[rank]);
+    if (run.state.first_skipped.empty()) run.state.first_skipped = firsts[rank];
+  }
 }
 
 // Sets the fields of the summary that are known at the end only.
@@ -50,6 +62,7 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
   save(run, scheduler.snapshot());
   if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
   run.enter(engine::process::Phase::kEvaluation);
+  add_skipped_elsewhere(run);
   run.scores.evaluate_at_end(*run.session);
   const std::string problem = run.scores.problem();
   if (summary.status != RunStatus::kDiverged && !problem.empty()) {

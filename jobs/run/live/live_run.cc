@@ -15,6 +15,7 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
       world(run_context.world == nullptr ? alone : *run_context.world),
       start(run_context.now()),
       scores(job_options) {
+  devices_of_rank_ = join(world, {static_cast<int>(job.devices.size())});
   summary.job = job.name;
   summary.metric = metric_of(job);
   summary.precision = job.training.precision;
@@ -26,6 +27,12 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
   }
   add_learner_step(job.learners_per_device);
   summary.devices = device_names(job.devices, world);
+}
+
+std::vector<int> LiveRun::own_part(const std::vector<int>& all) const {
+  if (all.size() != summary.devices.size()) return job.learners_per_device;
+  const auto first = std::accumulate(devices_of_rank_.begin(), devices_of_rank_.begin() + world.rank(), 0);
+  return {all.begin() + first, all.begin() + first + static_cast<std::ptrdiff_t>(job.devices.size())};
 }
 
 void LiveRun::enter(engine::process::Phase phase) const {

@@ -54,6 +54,9 @@ struct LiveRun {
   // The results of the epoch under way. Those of other processes since the last drain() are estimated.
   scheduler::Progress epoch_so_far() const;
 
+  // This process's part of a list of the devices of all processes, such as a checkpoint has; the job's numbers if the
+  // list is of other devices.
+  std::vector<int> own_part(const std::vector<int>& all) const;
   // Notes that `per_device` learners of this process train from here on.
   void set_learners(std::vector<int> per_device);
   // The same, as a step of the schedule that replays the run. The learners of a switch are part of the job instead.
@@ -81,6 +84,7 @@ struct LiveRun {
   std::unique_ptr<Session> session;  // null until open_run()
 
  private:
+  std::vector<int> devices_of_rank_;
   scheduler::Progress here_;  // of this process, since the last drain(); only if there are others
 };
 

@@ -1,9 +1,12 @@
 #include "jobs/run/live/opening.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 
+#include "engine/process/all_gather.h"
+#include "engine/process/packing.h"
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/run/data/dataset_fingerprint.h"
@@ -42,7 +45,9 @@ void open_run(LiveRun& run) {
   if (is_new && run.job.initialize) {
     together(run.world, [&] { weights = read_initial_weights(*run.job.initialize, *run.job.graph); });
   }
-  if (!is_new) take_learners(*context.resumed, run.summary.devices, run.job);
+  if (!is_new)
+    take_learners(*context.resumed, run.own_part(context.resumed->run.learners_per_device), run.summary.devices,
+                  run.job);
   run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options,
                              Session::Input::kResident, context.world);
   Session& session = *run.session;
@@ -59,7 +64,7 @@ void open_run(LiveRun& run) {
 
 void resume_run(LiveRun& run, SavedRun& saved) {
   RunState& state = run.state;
-  resume(saved, run.origin(), run.job, *run.session, state);
+  resume(saved, run.own_part(saved.run.learners_per_device), run.origin(), run.job, *run.session, state);
   run.scores.continue_from(state.scores);
   run.start -=
       std::chrono::duration_cast<LiveRun::Clock::duration>(std::chrono::duration<double>(state.elapsed_seconds));
@@ -71,15 +76,34 @@ void resume_run(LiveRun& run, SavedRun& saved) {
                           .elapsed_seconds = state.elapsed_seconds,
                           .path = run.context.resumed_path,
                           .from = saved.run.learners_per_device,
-                          .to = state.learners_per_device};
+                          .to = {}};
   run.add_learner_step(state.learners_per_device);
+  run.resumed->to = run.summary.learners_per_device;
   run.apply_rate_factor();
   saved.training = {};
   saved.model = {};
 }
 
-void announce_run(const LiveRun& run) {
+namespace {
+
+// The warnings of all processes; those of other ranks that rank 0 does not have come with their rank.
+std::vector<std::string> warnings_of_all(LiveRun& run) {
+  std::vector<std::string> all = run.job.warnings;
+  const std::vector<std::string> parts =
+      engine::process::all_gather(run.world, engine::process::pack(run.job.warnings));
+  for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+    for (const std::string& text : engine::process::unpack(parts[rank])) {
+      if (std::ranges::find(all, text) == all.end()) all.push_back(fmt::format("rank {}: {}", rank, text));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+void announce_run(LiveRun& run) {
   RunStart start = describe_run(run.job, *run.session, run.scores.accuracy_set());
+  start.warnings = warnings_of_all(run);
   start.devices = run.summary.devices;
   start.learners_per_device = run.summary.learners_per_device;
   start.learner_steps = run.state.learners;

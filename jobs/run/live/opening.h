@@ -11,7 +11,7 @@ void open_run(LiveRun& run);
 // Sets the session, the state and the clock to those of the checkpoint, and frees its vectors.
 void resume_run(LiveRun& run, SavedRun& saved);
 // Tells the observers that the run starts.
-void announce_run(const LiveRun& run);
+void announce_run(LiveRun& run);
 // Makes best.safetensors the best model until here (take_over_best_model). `checkpoints` may be null.
 void take_over_best(LiveRun& run, RunCheckpoints* checkpoints);
 

@@ -1,5 +1,6 @@
 #include "jobs/run/processes/shared_job.h"
 
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "engine/error.h"
 #include "engine/process/packing.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/readers/learners_reader.h"
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_results.h"
 
@@ -61,11 +63,23 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
   const bool are_divided = cores_are_divided(world);
   JobOptions job;
   DeviceShare share;
+  std::string text;
   together(world, [&] {
     job = parse_job(source, overrides);
     check_shareable(job);
+    text = job.resolved_text;
     share = share_of_devices(job.devices, world, are_divided);
     job = parse_job(source, with_devices(overrides, share.devices));
+  });
+  world.broadcast(text);
+  job.resolved_text = std::move(text);
+  const std::vector<int> learners = join(world, {most_learners(job)});
+  job.learners_elsewhere = std::reduce(learners.begin(), learners.end()) - most_learners(job);
+  together(world, [&] {
+    const std::string problem = instability_of_all(job);
+    if (!problem.empty()) {
+      engine::fail(engine::ErrorKind::kInvalidJob, "with the learners of all {} processes: {}", world.size(), problem);
+    }
   });
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   world.set_peer_timeout(job.processes.peer_timeout_seconds);
