@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/checkpoint/job_changes.h"
+#include "jobs/options/load_job.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 
 namespace arbalest::jobs {
@@ -67,7 +68,12 @@ void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<
 void take_learners(const SavedRun& saved, const std::vector<int>& learners, const std::vector<std::string>& devices,
                    JobOptions& job) {
   if (job.learners_are_given || job.tuned || saved.origin.devices != devices) return;
+  if (job.learners_per_device == learners) return;
   job.learners_per_device = learners;
+  const bool are_equal = std::ranges::adjacent_find(learners, std::ranges::not_equal_to()) == learners.end();
+  if (job.learners_elsewhere > 0 || !are_equal) return;
+  const std::vector<std::string> setting = {fmt::format("learners.per_device.fixed={}", learners.front())};
+  job.resolved_text = parse_job(SourceText(job.name, job.resolved_text), setting).resolved_text;
 }
 
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,

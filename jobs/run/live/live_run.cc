@@ -70,7 +70,7 @@ void LiveRun::set_learners(std::vector<int> per_device) {
 void LiveRun::add_learner_step(std::vector<int> per_device) {
   set_learners(std::move(per_device));
   const std::uint64_t batch = session ? session->scheduler().batches() : 0;
-  add_step(state.learners, {batch, state.learners_per_device, {}});
+  add_step(state.learners, {batch, summary.learners_per_device, {}});
 }
 
 void LiveRun::apply_rate_factor() const {
