@@ -193,8 +193,7 @@ TEST_CASE("output directory: an empty directory that took the name of a removed 
   {
     const OutputDirectory made(directory / "outer/run", "trial");
     CHECK(made.is_new());
-    fs::remove(directory / "outer/run");
-    fs::create_directory(directory / "kept");  // so that the inode is not the same
+    fs::rename(directory / "outer/run", directory / "moved");  // it exists, so the new one has another inode
     fs::create_directory(directory / "outer/run");
   }
   CHECK(fs::exists(directory / "outer/run"));
