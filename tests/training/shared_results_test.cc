@@ -1,6 +1,8 @@
 // The processes of a run, here threads, find out and decide together.
+#include <cstring>
 #include <exception>
 #include <functional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/processes/shared_results.h"
+#include "scheduler/batch_rows.h"
 #include "tests/process/memory_network.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -59,6 +62,25 @@ TEST_CASE("processes: results add up in order of ranks, on every rank", "[proces
     CHECK(sums[rank].loss_sum == 0.0 + 0.1 * 1 + 0.1 * 2);
     CHECK(sums[rank].replica_distance == 2.5);
     CHECK(joined[rank] == std::vector<int>{1, 2, 2});
+  }
+}
+
+TEST_CASE("processes: rows of mini-batches come in the order of their numbers, on every rank", "[processes]") {
+  std::vector<std::vector<int>> taken(3);
+  CHECK(on_ranks(3, [&](World& world) {
+          const int rank = world.rank();
+          scheduler::BatchRows rows(world, sizeof(int), [&](scheduler::BatchRows::Row row) {
+            std::memcpy(&taken[static_cast<std::size_t>(rank)].emplace_back(), row.data(), sizeof(int));
+          });
+          // Rank 2 has one mini-batch less than the others.
+          for (int number = rank; number < 8; number += 3) {
+            const int value = 100 + number;
+            rows.add(static_cast<std::uint64_t>(number), std::as_bytes(std::span(&value, 1)));
+          }
+          rows.finish();
+        }) == kNothing3);
+  for (const std::vector<int>& values : taken) {
+    CHECK(values == std::vector<int>{100, 101, 102, 103, 104, 105, 106, 107});
   }
 }
 
