@@ -18,6 +18,11 @@
 
 namespace arbalest::tests {
 
+// For the threads of a test: Catch2's macros may be used in one thread only.
+inline void expect(bool condition, const char* what) {
+  if (!condition) engine::fail(engine::ErrorKind::kInternal, "not as expected: {}", what);
+}
+
 class MemoryNetwork {
  public:
   explicit MemoryNetwork(int ranks) : ranks_(ranks), all_open_(ranks) {}
