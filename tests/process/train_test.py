@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import sys
 import time
@@ -196,9 +197,17 @@ class TrainOverProcesses(unittest.TestCase):
         kill_runs.write_ratings(other / "ratings", random.Random(2), rows=1000)
         (self.root / "root").mkdir()
         kill_runs.write_ratings(self.root / "root/ratings", random.Random(3), rows=1000)
+        # The same training files, and the test files of the other data.
+        shutil.copytree(self.root / "root", self.root / "other-test")
+        for path in (other / "ratings").glob("test_*"):
+            shutil.copy(path, self.root / "other-test/ratings" / path.name)
         text = JOBS["ratings"].replace("./ratings", "ratings")
         (self.root / "rooted.txtpb").write_text(text, encoding="utf-8")
-        for root, code, part in (("nothing", 4, "rank 1 on host"), ("other", 4, "has other training data than rank 0")):
+        for root, code, part in (
+            ("nothing", 4, "rank 1 on host"),
+            ("other", 4, "has other training, validation or test data than rank 0"),
+            ("other-test", 4, "has other training, validation or test data than rank 0"),
+        ):
             variables = {0: {"ARBALEST_DATA": self.root / "root"}, 1: {"ARBALEST_DATA": self.root / root}}
             self.refused(code, part, job="rooted", variables=variables)
 

@@ -24,16 +24,19 @@ std::string absolute(const std::string& path) {
   return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
 }
 
-// All processes must train on the same examples.
+// All processes must train and evaluate on the same examples.
 void require_same_data(LiveRun& run) {
   if (run.world.size() == 1) return;
-  const std::vector<int> others = run.world.agree(dataset_fingerprint(run.session->training_data()));
+  const std::string data =
+      dataset_fingerprint(run.session->training_data()) + dataset_fingerprint(run.session->evaluation_data());
+  const std::vector<int> others = run.world.agree(data);
   if (others.empty()) return;
   throw SharedError(
       engine::ErrorKind::kData,
-      fmt::format("rank {} on host {} has other training data than rank 0 on host {}: copy the same files "
-                  "to all hosts, or name a directory that all share (--data-root)",
-                  others.front(), run.world.host(others.front()), run.world.host(0)));
+      fmt::format(
+          "rank {} on host {} has other training, validation or test data than rank 0 on host {}: copy the same files "
+          "to all hosts, or name a directory that all share (--data-root)",
+          others.front(), run.world.host(others.front()), run.world.host(0)));
 }
 
 }  // namespace
@@ -45,9 +48,10 @@ void open_run(LiveRun& run) {
   if (is_new && run.job.initialize) {
     together(run.world, [&] { weights = read_initial_weights(*run.job.initialize, *run.job.graph); });
   }
-  if (!is_new)
-    take_learners(*context.resumed, run.own_part(context.resumed->run.learners_per_device), run.summary.devices,
-                  run.job);
+  if (!is_new) {
+    const std::vector<int> learners = run.own_part(context.resumed->run.learners_per_device);
+    take_learners(*context.resumed, learners, run.summary.devices, run.job);
+  }
   run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options,
                              Session::Input::kResident, context.world);
   Session& session = *run.session;
