@@ -123,7 +123,7 @@ class Scheduler {
   // knows the error: streams carry none, so restore() may go back to an earlier state. Throws kDevice if the devices'
   // copies of the model differ (Options::compare_rounds). Passes on errors of streams and of the input.
   //
-  // Of several processes one may find a divergence that the others do not, and all must end at the same stride. There
+  // One of several processes may find a divergence that the others do not, and all must end at the same stride. There
   // advance() and drain() keep it for take_divergence(), and further strides may follow.
   Progress advance(dataflow::BatchRing& ring, int strides);
   bool has_divergence() const noexcept { return divergence_.has_value(); }

@@ -12,7 +12,7 @@ class World;
 // On every rank: the bytes of each rank. A call of World's operations on all ranks; throws like them.
 std::vector<std::string> all_gather(World& world, std::string_view bytes);
 
-// The same for a number.
+// Does the same with a number.
 std::vector<double> all_gather(World& world, double number);
 
 }  // namespace arbalest::engine::process

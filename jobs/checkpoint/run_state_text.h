@@ -15,7 +15,7 @@ std::string run_state_text(const SavedRun& saved);
 
 // Returns a run without vectors, but with as many learners as the state has. Throws as read_message does.
 SavedRun read_run_state(const Checkpoint& checkpoint, std::string_view name);
-// The same, for text that this program has made.
+// Does the same with text that this program has made.
 SavedRun parse_run_state(const std::string& text);
 
 }  // namespace arbalest::jobs

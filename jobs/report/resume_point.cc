@@ -30,7 +30,7 @@ ResumePoint read_point(const Checkpoint& checkpoint, const JobOptions& job) {
   return point;
 }
 
-// What `path`, which is neither a checkpoint nor a run, may have meant.
+// Guesses what the user meant by `path`, which is neither a checkpoint nor a run.
 std::string hint_for(const fs::path& path) {
   const std::vector<std::string> words = {"auto", "none"};
   const std::string word = engine::did_you_mean(path.string(), words);

@@ -72,7 +72,7 @@ class BatchRing {
 
   // Restarts the sequence at `first`. All batches must have been released.
   void restart(std::uint64_t first = 0) { restart(first, share_); }
-  // The same, and hands out another share of the batches from `first` on. At the start the share is the whole sequence.
+  // Also changes the share that is handed out from `first` on. At the start the share is the whole sequence.
   void restart(std::uint64_t first, const BatchShare& share);
   const BatchShare& share() const noexcept { return share_; }
 

@@ -5,8 +5,8 @@
 
 namespace arbalest::dataflow {
 
-// Of every `all` mini-batches in a row, a process takes the `count` ones that follow the first `first`. The default is
-// the whole sequence.
+// A process takes `count` of every `all` mini-batches in a row: those that follow the first `first`. The default is the
+// whole sequence.
 struct BatchShare {
   int first = 0;
   int count = 1;
