@@ -141,7 +141,8 @@ Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) 
   Place place;
   place.directory = std::make_unique<jobs::RunDirectory>(
       run, job.name, is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
-  place.point = jobs::resume_point_at(arguments.resume, job, warn);
+  place.point =
+      jobs::resume_point_at(arguments.resume, job, warn, is_its_own ? jobs::Damaged::kRename : jobs::Damaged::kKeep);
   place.is_its_own = is_its_own;
   place.completed = jobs::nothing_left_text(*place.point, job);
   // The directory that was asked for would not be there.

@@ -76,14 +76,14 @@ std::string text_of(const BestModel& model) {
 }
 
 void set_file_aside(const fs::path& file, const Warn& warn) {
-  fs::path aside = file;
-  aside += ".superseded";
-  std::error_code error;
-  fs::rename(file, aside, error);
-  warn(error ? fmt::format("'{}' is not the best model until here, and cannot be renamed: {}", file.string(),
-                           error.message())
-             : fmt::format("'{}' was not the best model at the point that the run goes on from; it is now '{}'",
-                           file.string(), aside.filename().string()));
+  try {
+    const fs::path aside = set_aside(file, "superseded");
+    warn(fmt::format("'{}' was not the best model at the point that the run goes on from; it is now '{}'",
+                     file.string(), aside.filename().string()));
+  } catch (const engine::Error& error) {
+    warn(fmt::format("'{}' was not the best model at the point that the run goes on from, but it cannot be renamed: {}",
+                     file.string(), error.what()));
+  }
 }
 
 // Returns whether best.safetensors is now the model of `source`.
@@ -92,7 +92,8 @@ bool write_from(const Source& source, const fs::path& run_directory, const Warn&
     write_best_model(run_directory, source.read(), source.model);
     return true;
   } catch (const engine::Error& error) {
-    warn(fmt::format("the best model until here, of {}, cannot be kept: {}", text_of(source.model), error.what()));
+    warn(fmt::format("the best model before this point, of {}, cannot be kept: {}", text_of(source.model),
+                     error.what()));
     return false;
   }
 }
@@ -136,7 +137,7 @@ std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const
     break;
   }
   if (!needs.best || taken == needs.best) return taken;
-  warn(fmt::format("the best model until here, of {}, was not kept: no checkpoint holds it; {} {}",
+  warn(fmt::format("the best model before this point, of {}, was not kept: no checkpoint holds it; {} {}",
                    text_of(*needs.best), kBestModel,
                    taken ? fmt::format("is that of {}, the best of the checkpoints", text_of(*taken))
                          : "will be the model of the next epoch that ends"));

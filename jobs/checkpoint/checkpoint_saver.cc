@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/checkpoint_writer.h"
@@ -15,6 +17,19 @@
 namespace arbalest::jobs {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Runs `write`. Sets `failure` to its error, if it has one.
+void attempt(std::string& failure, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const std::exception& error) {
+    failure = as_error(error).what();
+  }
+}
+
+}  // namespace
 
 fs::path checkpoints_of(const fs::path& run_directory) { return run_directory / "checkpoints"; }
 
@@ -69,33 +84,35 @@ void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
   start(last_batches_,
         [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
           result.is_checkpoint = true;
-          if (is_best) {
-            write_best_model(run_directory_, shared->model, shared->run.best_model.value());
-            result.best = shared->run.best_model;
-          }
-          result.path = write_saved_run(checkpoints_, *shared);
-          retain(result);
+          attempt(result.failure, [&] { result.path = write_saved_run(checkpoints_, *shared); });
+          // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
+          if (is_best) write_best(shared->model, shared->run.best_model.value(), result);
+          if (!result.path.empty()) attempt(result.failure, [&] { retain(result); });
         });
 }
 
 void CheckpointSaver::save_best(scheduler::Tensors model, const BestModel& best) {
   collect();
   best_written_ = best;
-  start(last_batches_,
-        [this, best, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](SaveResult& result) {
-          write_best_model(run_directory_, *shared, best);
-          result.best = best;
-        });
+  start(best.batches, [this, best, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](
+                          SaveResult& result) { write_best(*shared, best, result); });
+}
+
+void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestModel& best, SaveResult& result) const {
+  std::string failure;
+  attempt(failure, [&] {
+    write_best_model(run_directory_, model, best);
+    result.best = best;
+  });
+  if (failure.empty()) return;
+  result.warnings.push_back(fmt::format("the best model so far, of mini-batch {}, is not in {}: {}; the run goes on",
+                                        best.batches, kBestModel, failure));
 }
 
 void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {
   const auto task = [batches, write] {
     SaveResult result{.batches = batches, .path = {}, .failure = {}};
-    try {
-      write(result);
-    } catch (const std::exception& error) {
-      result.failure = as_error(error).what();
-    }
+    attempt(result.failure, [&] { write(result); });
     return result;
   };
   try {
@@ -122,7 +139,9 @@ void CheckpointSaver::keep(SaveResult result) {
 std::optional<SaveResult> CheckpointSaver::take_result(bool wait) {
   if (wait || !is_writing()) collect();
   // The end of save_best() is worth telling only if it failed.
-  std::erase_if(results_, [](const SaveResult& result) { return result.path.empty() && result.failure.empty(); });
+  std::erase_if(results_, [](const SaveResult& result) {
+    return result.path.empty() && result.failure.empty() && result.warnings.empty();
+  });
   if (results_.empty()) return std::nullopt;
   SaveResult first = std::move(results_.front());
   results_.erase(results_.begin());

@@ -21,7 +21,7 @@ struct SaveResult {
   bool is_checkpoint = false;              // false: only the best model was written
   std::filesystem::path path;              // directory of the checkpoint; "" if it failed
   std::string failure;                     // why it failed; the checkpoints before it are intact
-  std::vector<std::string> warnings = {};  // about other checkpoints
+  std::vector<std::string> warnings = {};  // about best.safetensors and other checkpoints
   std::optional<BestModel> best = {};      // the model that became best.safetensors
 };
 
@@ -61,6 +61,7 @@ class CheckpointSaver {
  private:
   // Runs `write`, which fills in the result, on a thread of its own. No save may be under way.
   void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write);
+  void write_best(const scheduler::Tensors& model, const BestModel& best, SaveResult& result) const;
   void keep(SaveResult result);
   bool is_writing() const;
   void collect();

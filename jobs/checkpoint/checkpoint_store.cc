@@ -122,12 +122,16 @@ void remove_checkpoint(const fs::path& checkpoints, const fs::path& path, const 
 
 }  // namespace
 
-std::optional<Checkpoint> newest_checkpoint(const fs::path& checkpoints, const Warn& warn) {
+std::optional<Checkpoint> newest_checkpoint(const fs::path& checkpoints, const Warn& warn, Damaged damaged) {
   for (const Candidate& candidate : candidates_in(checkpoints)) {
     try {
       return open_checkpoint(candidate.path);
     } catch (const DamagedCheckpoint& damage) {
-      pass_over(candidate.path, damage, warn);
+      if (damaged == Damaged::kRename) {
+        pass_over(candidate.path, damage, warn);
+      } else {
+        warn(fmt::format("{}\nit is passed over", damage.what()));
+      }
     }
   }
   return std::nullopt;

@@ -22,15 +22,18 @@ namespace arbalest::jobs {
 // newer gets the name `<number>.damaged` (`.damaged-2` if that is taken), which `warn` is told. Throws
 // ErrorKind::kCheckpoint for a newer one that is not damaged but cannot be used: of a newer format, or unreadable; and
 // if `checkpoints` cannot be read.
+// kKeep: a damaged one keeps its name, because the directory is another run's.
+enum class Damaged { kRename, kKeep };
 std::optional<Checkpoint> newest_checkpoint(const std::filesystem::path& checkpoints,
-                                            const std::function<void(const std::string&)>& warn);
+                                            const std::function<void(const std::string&)>& warn,
+                                            Damaged damaged = Damaged::kRename);
 
 // The checkpoints whose manifest verifies, oldest first; their other files are not looked at. None if there is no such
 // directory. Throws as newest_checkpoint does if `checkpoints` cannot be read.
 std::vector<Checkpoint> list_checkpoints(const std::filesystem::path& checkpoints);
 
-// Gives the checkpoint at `path` the name `<number>.<ending>`, with a number behind it if that is taken, so that it is
-// passed over from now on. Returns the new path. Throws as fail_write does.
+// Gives the checkpoint or file at `path` the name `<path>.<ending>`, with a number behind it if that is taken, so that
+// it is passed over from now on. Returns the new path. Throws as fail_write does.
 std::filesystem::path set_aside(const std::filesystem::path& path, std::string_view ending);
 
 // Removes `.partial-*` directories whose process is gone, and nothing else. What cannot be removed stays.

@@ -5,7 +5,10 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "engine/error.h"
 #include "jobs/messages/failure.h"
@@ -35,9 +38,23 @@ void write_fully(int file, std::span<const std::byte> bytes, const std::filesyst
   }
 }
 
+namespace {
+
+constexpr std::string_view kPartialEnding = ".partial-";  // then the number of the process
+
+bool is_partial(std::string_view name) {
+  const std::size_t ending = name.rfind(kPartialEnding);
+  if (ending == std::string_view::npos) return false;
+  const std::string_view number = name.substr(ending + kPartialEnding.size());
+  return ending > 0 && !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
   // The process number separates two runs. An existing file of that name was left by a killed process.
-  temporary_ += ".partial-" + std::to_string(getpid());
+  temporary_ += kPartialEnding;
+  temporary_ += std::to_string(getpid());
   file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file_ < 0) fail_write(temporary_, errno);
 }
@@ -67,6 +84,18 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void remove_partial_files(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const bool is_file = entry->symlink_status(gone).type() == std::filesystem::file_type::regular;
+    if (is_file && is_partial(entry->path().filename().native())) found.push_back(entry->path());
+  }
+  for (const std::filesystem::path& path : found) unlink(path.c_str());
 }
 
 }  // namespace arbalest::jobs

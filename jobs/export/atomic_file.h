@@ -35,6 +35,10 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// Removes the partial files that killed processes have left in `directory`. No other process may write there. What
+// cannot be removed stays.
+void remove_partial_files(const std::filesystem::path& directory);
+
 // Makes the names in a directory survive a power loss: renamed, added and removed ones.
 void sync_directory(const std::filesystem::path& directory);
 

@@ -12,6 +12,7 @@
 #include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/checkpoint/run_end.h"
+#include "jobs/export/atomic_file.h"
 #include "jobs/messages/nearest_path.h"
 #include "jobs/messages/text.h"
 #include "jobs/report/run_directory.h"
@@ -58,14 +59,16 @@ std::optional<SavedSummary> summary_or_none(const fs::path& directory) {
 
 }  // namespace
 
-std::optional<ResumePoint> newest_resume_point(const fs::path& directory, const JobOptions& job, const Tell& warn) {
-  const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints_of(directory), warn);
+std::optional<ResumePoint> newest_resume_point(const fs::path& directory, const JobOptions& job, const Tell& warn,
+                                               Damaged damaged) {
+  const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints_of(directory), warn, damaged);
   if (!newest) return std::nullopt;
   return read_point(*newest, job);
 }
 
-fs::path full_checkpoint_path(const fs::path& path) {
+fs::path full_checkpoint_path(const fs::path& given) {
   std::error_code error;
+  const fs::path path = given.has_filename() ? given : given.parent_path();  // "1250/" with a slash at the end
   const std::string name = path.filename().string();
   constexpr std::size_t kMostDigits = 12;  // longer names are whole
   const bool is_number =
@@ -80,11 +83,11 @@ void require_point(const fs::path& path) {
   if (!fs::exists(full_checkpoint_path(path), error) && !error) fail_no_point(path);
 }
 
-ResumePoint resume_point_at(const fs::path& given, const JobOptions& job, const Tell& warn) {
+ResumePoint resume_point_at(const fs::path& given, const JobOptions& job, const Tell& warn, Damaged damaged) {
   const fs::path path = full_checkpoint_path(given);
   std::error_code error;
   if (fs::is_directory(checkpoints_of(path), error)) {
-    std::optional<ResumePoint> newest = newest_resume_point(path, job, warn);
+    std::optional<ResumePoint> newest = newest_resume_point(path, job, warn, damaged);
     if (newest) return std::move(*newest);
     engine::fail(engine::ErrorKind::kCheckpoint, "the run '{}' has no checkpoint that can be used", path.string());
   }
@@ -111,9 +114,7 @@ Checkpoint checkpoint_named(const fs::path& directory, const std::string& name) 
 }
 
 fs::path run_of(const fs::path& path) {
-  fs::path clean = path.lexically_normal();
-  if (!clean.has_filename()) clean = clean.parent_path();  // "run/" with a slash at the end
-  clean = full_checkpoint_path(clean);
+  const fs::path clean = full_checkpoint_path(path.lexically_normal());
   std::error_code error;
   if (fs::is_directory(checkpoints_of(clean), error)) return clean;
   const fs::path checkpoints = clean.parent_path();
@@ -128,12 +129,15 @@ fs::path run_of(const fs::path& path) {
 }
 
 void set_later_aside(const fs::path& directory, const fs::path& point, std::uint64_t batches, const Tell& warn) {
+  bool is_changed = false;
   for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_of(directory))) {
     if (checkpoint.batches <= batches) continue;
     const fs::path aside = set_aside(checkpoint.path, "superseded");
     warn(fmt::format("the run goes on from '{}', so the later checkpoint '{}' is now '{}'", point.string(),
                      checkpoint.path.string(), aside.string()));
+    is_changed = true;
   }
+  if (is_changed) sync_directory(checkpoints_of(directory));
 }
 
 std::string nothing_left_text(const ResumePoint& point, const JobOptions& job) {
@@ -155,8 +159,9 @@ std::string nothing_left_text(const ResumePoint& point, const JobOptions& job) {
 std::string completed_text(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
   const std::optional<SavedSummary> summary = summary_or_none(directory);
   if (!summary) return "";
-  // A later process of the run saved this checkpoint and was killed before its end, so the summary is an earlier one's.
-  const bool has_gone_on = point && summary->mini_batches && *summary->mini_batches < point->saved.training.batches;
+  // The end of a run leaves a checkpoint. If the newest one is of another point, a later process of the run went on
+  // from its end or back from it, and was killed. So the summary is an earlier process's.
+  const bool has_gone_on = point && summary->mini_batches && *summary->mini_batches != point->saved.training.batches;
   const bool is_target = summary->status == "target_reached";
   if (has_gone_on) return "";
   if (!is_target && summary->status != "completed") return "";

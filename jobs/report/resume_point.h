@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/options/job_options.h"
 
@@ -21,11 +22,13 @@ using Tell = std::function<void(const std::string&)>;
 // The newest checkpoint of the run in `directory` that verifies; none if the run has none, so that it begins anew.
 // Damaged checkpoints are renamed and told through `warn`. Throws kCheckpoint if the job has changed (check_same_job).
 std::optional<ResumePoint> newest_resume_point(const std::filesystem::path& directory, const JobOptions& job,
-                                               const Tell& warn);
+                                               const Tell& warn, Damaged damaged = Damaged::kRename);
 
 // The checkpoint in `path`, or the newest one if `path` is the directory of a run. Throws kUsage if `path` is neither,
 // kCheckpoint if the checkpoint cannot be used.
-ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions& job, const Tell& warn);
+// `damaged`: what happens to damaged checkpoints that are passed over; another run's directory stays as it is.
+ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions& job, const Tell& warn,
+                            Damaged damaged = Damaged::kRename);
 
 // The checkpoint of the run in `directory` that `name` names: "last", or its number, such as "1234". Throws kUsage if
 // there is none, kCheckpoint if it cannot be used.

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -82,36 +84,38 @@ void check_is_no_folder_of_runs(const fs::path& directory) {
       directory.string(), newest.string(), newest.string());
 }
 
-// Creates metrics.jsonl and opens it for appending. The process that creates it owns the directory.
-int claim(const fs::path& directory) {
-  const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
-  if (file < 0) fail_directory("write to", directory, errno);
-  // Shows other processes that the run is alive (is_running). A file system without locks only lacks that answer.
-  static_cast<void>(flock(file, LOCK_EX | LOCK_NB));
-  return file;
+// Locks the log of a run, which shows other processes that the run is alive (is_running). A file system without locks
+// only lacks that answer. is_locked() holds a lock for an instant, so this function tries again for a while. Returns
+// false if another process holds the lock.
+bool lock(int log) {
+  constexpr int kTries = 50;
+  constexpr std::chrono::milliseconds kPause{5};
+  for (int i = 0; i < kTries; ++i) {
+    if (flock(log, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
 }
 
-// Opens the metrics.jsonl of a directory that may hold a run. The process of that run must have ended.
-int claim_existing(const fs::path& directory) {
+// Opens metrics.jsonl for appending, and locks it.
+int open_log(const fs::path& directory, int flags) {
   const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0666);
+  if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
   if (file < 0) fail_directory("write to", directory, errno);
-  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    close(file);
-    fail_running(directory);
-  }
-  return file;
+  if (lock(file)) return file;
+  close(file);
+  fail_running(directory);
 }
 
 }  // namespace
 
 int claim_run(const fs::path& directory, ExistingRun existing) {
   check_is_no_folder_of_runs(directory);
-  if (existing == ExistingRun::kContinue) return claim_existing(directory);
+  // The process of a run that is there must have ended.
+  if (existing == ExistingRun::kContinue) return open_log(directory, 0);
   check_holds_no_run(directory);
-  return claim(directory);
+  return open_log(directory, O_EXCL);  // the process that creates the log owns the directory
 }
 
 }  // namespace arbalest::jobs

@@ -34,6 +34,7 @@ RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, Ex
   std::error_code error;
   existed_ = existing == ExistingRun::kContinue && fs::exists(log, error);
   metrics_ = std::make_unique<MetricsLog>(log, claim_run(directory_.path(), existing));
+  remove_partial_files(directory_.path());
 }
 
 void RunDirectory::continue_from(const SavedRun* saved, std::function<void()> at_start) {
@@ -79,8 +80,9 @@ RunDirectory::~RunDirectory() {
 void RunDirectory::on_start(const RunStart& start) {
   begun_ = true;
   // The model and the summary of an earlier process belong together, and stay until the run ends.
-  if (existed_) metrics_->cut(kept_bytes_);
+  // If the program is killed between the two, the newest checkpoint has its epochs in the log.
   if (at_start_) at_start_();
+  if (existed_) metrics_->cut(kept_bytes_);
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
   write_file(path() / kJobFile, start.job_text);

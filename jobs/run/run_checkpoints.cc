@@ -143,7 +143,7 @@ void RunCheckpoints::report(bool wait) {
     if (result->is_checkpoint) unsaved_ = result->path.empty() ? result->failure : "";
     if (!result->failure.empty()) {
       warnings.push_back(fmt::format(
-          "the checkpoint or best model of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
+          "the checkpoint of epoch {:.2f} {}: {}; the run goes on, and earlier checkpoints are "
           "intact",
           epochs, result->path.empty() ? "was not saved" : "was saved, older ones were not deleted", result->failure));
     }

@@ -137,6 +137,19 @@ TEST_CASE("resume: a damaged checkpoint is set aside, and the one before it is u
   CHECK(fs::exists(all.back()));  // written again
 }
 
+TEST_CASE("resume: a damaged checkpoint of another run keeps its name") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
+  const std::vector<fs::path> all = checkpoints_in(program / "run");
+  REQUIRE(all.size() >= 2);
+  write_text(all.back() / "state.txtpb", "");
+  const Completed resumed = program.run(job_of("1", {"--output", "other", "--resume", "run"}));
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, ContainsSubstring("it is passed over"));
+  CHECK(checkpoints_in(program / "run") == all);
+  CHECK(summary_of(program / "other")["model_sha256"] == summary_of(program / "run")["model_sha256"]);
+}
+
 TEST_CASE("resume: a second process is refused, and told which one trains") {
   const Program program;
   Subprocess run = program.start(job_of("100000", kHere));
@@ -155,7 +168,7 @@ TEST_CASE("resume: from a named checkpoint, in a new directory or in its own") {
   REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
   const std::vector<fs::path> all = checkpoints_in(program / "run");
   const std::string earlier = fs::relative(all.front(), program.directory()).string();
-  const Completed copy = program.run(job_of("1", {"--output", "copy", "--resume", earlier}));
+  const Completed copy = program.run(job_of("1", {"--output", "copy", "--resume", earlier + "/"}));
   CHECK(copy.exit_code == 0);
   CHECK(summary_of(program / "copy")["model_sha256"] == summary_of(program / "run")["model_sha256"]);
   CHECK(checkpoints_in(program / "run") == all);

@@ -2,8 +2,10 @@
 #include "jobs/checkpoint/checkpoint_saver.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "jobs/checkpoint/best_model.h"
+#include "jobs/checkpoint/checkpoint.h"
 #include "jobs/export/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -32,6 +34,26 @@ TEST_CASE("the best model: a later one is compared with the one that is still be
   CHECK(saver.best() == jobs::BestModel{0.8, 10});
   CHECK_FALSE(saver.is_best(0.7));
   CHECK(best_value(run) == 8.0F);
+}
+
+TEST_CASE("the best model: if it cannot be written, its checkpoint is, and a warning says so") {
+  const TemporaryDirectory run;
+  jobs::CheckpointSaver saver(run.path(), {}, false, 0, 0.0, std::nullopt);
+  std::filesystem::create_directory(run.path() / jobs::kBestModel);  // no file can get this name
+  jobs::SavedRun saved;
+  saved.training.batches = 10;
+  saved.training.model = model_of(8.0F);
+  saved.training.learners.push_back({.weights = model_of(8.0F)});
+  saved.model = model_of(8.0F);
+  saved.run.best_model = jobs::BestModel{0.8, 10};
+  saver.save(std::move(saved), 1.0, /*is_best=*/true);
+  const std::optional<jobs::SaveResult> result = saver.take_result(/*wait=*/true);
+  REQUIRE(result);
+  CHECK(result->failure.empty());
+  CHECK(std::filesystem::exists(result->path / jobs::kManifestFile));
+  REQUIRE(result->warnings.size() == 1);
+  CHECK(result->warnings.front().find("mini-batch 10") != std::string::npos);
+  CHECK_FALSE(saver.best());
 }
 
 TEST_CASE("the best model: one that could not be written is not the one to beat") {

@@ -1,15 +1,19 @@
 // A disk that fills up and a directory that disappears while a run writes its log.
 #include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/error.h"
 #include "jobs/report/run_directory.h"
+#include "jobs/report/run_lock.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -137,6 +141,33 @@ TEST_CASE("run directory: a run whose directory is gone ends at the next line") 
   check([&] { run.directory.log_bytes(); });
   check([&] { run.directory.on_finish(some_summary()); });
   CHECK(run.told.empty());
+}
+
+TEST_CASE("run directory: partial files of killed processes are removed, and nothing else") {
+  const TemporaryDirectory directory;
+  const fs::path run = directory / "run";
+  fs::create_directories(run / "model.partial-7");  // no file
+  for (const char* name : {"best.safetensors.partial-4711", "notes.partial-one", ".partial-5"}) {
+    tests::write_text(run / name, "x");
+  }
+  const RunDirectory opened(run, "trial");
+  CHECK_FALSE(fs::exists(run / "best.safetensors.partial-4711"));
+  for (const char* name : {"model.partial-7", "notes.partial-one", ".partial-5"}) CHECK(fs::exists(run / name));
+}
+
+TEST_CASE("run directory: a lock that is held for an instant only does not stop a run") {
+  const TemporaryDirectory directory;
+  const fs::path log = directory / "metrics.jsonl";
+  const int looked_at = open(log.c_str(), O_RDWR | O_CREAT, 0666);
+  REQUIRE(flock(looked_at, LOCK_SH | LOCK_NB) == 0);  // as is_locked() does
+  std::thread looking([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    close(looked_at);
+  });
+  const RunDirectory opened(directory.path(), "trial", ExistingRun::kContinue);
+  looking.join();
+  CHECK(is_locked(log));
+  CHECK(failure([&] { RunDirectory(directory.path(), "trial", ExistingRun::kContinue); }) == ErrorKind::kUsage);
 }
 
 TEST_CASE("run directory: a log that is deleted is written again, with its lines and its lock") {

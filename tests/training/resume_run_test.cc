@@ -250,6 +250,24 @@ TEST_CASE("a run that went on past its end and was killed there is not complete"
              ContainsSubstring("is complete"));
 }
 
+TEST_CASE("a run that went back from its end and was killed there is not complete", "[checkpoint]") {
+  const jobs::JobOptions job = job_with({"training.target_accuracy=0.7", "checkpoint.every_batches=100"});
+  const TemporaryDirectory output;
+  const Part whole = train_part(job, output.path());
+  REQUIRE(whole.summary.status == RunStatus::kTargetReached);
+  const TemporaryDirectory kept;
+  for (const char* file : {jobs::kSummaryFile, jobs::kModelFile}) fs::copy(output.path() / file, kept.path() / file);
+  const fs::path first = jobs::list_checkpoints(jobs::checkpoints_of(output.path())).front().path;
+  REQUIRE(train_part(job, output.path(), {.looks = 1, .from = first}).summary.status == RunStatus::kStopped);
+  // SIGKILL would have left the files of the first end.
+  for (const char* file : {jobs::kSummaryFile, jobs::kModelFile}) {
+    fs::copy(kept.path() / file, output.path() / file, fs::copy_options::overwrite_existing);
+  }
+  const auto ignore = [](const std::string&) {};
+  CHECK(jobs::completed_text(output.path(), jobs::newest_resume_point(output.path(), job, ignore), job).empty());
+  CHECK(train_part(job, output.path()).summary.model_sha256 == whole.summary.model_sha256);
+}
+
 TEST_CASE("the summary of an earlier process goes before the model is replaced", "[checkpoint]") {
   const TemporaryDirectory output;
   train_part(job_with({"training.max_epochs=1"}), output.path());

@@ -82,6 +82,12 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
     }
   });
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
+  if (job.training.divergence.rolls_back) {
+    job.warnings.push_back(
+        "training.on_divergence: with several processes a run goes back when a value is not finite; a spike of the "
+        "loss "
+        "is not noticed, so training.spike_factor has no effect");
+  }
   world.set_peer_timeout(job.processes.peer_timeout_seconds);
   world.set_all_reduce(job.processes.all_reduce);
   return job;
