@@ -103,9 +103,11 @@ ChosenModel model_of(const EvaluateArguments& arguments, jobs::EvaluationSet set
       const std::optional<jobs::BestModel> saved = jobs::best_model_in(run);
       return {best.string(), "", saved && set == judged ? std::optional(saved->score) : std::nullopt};
     }
-    engine::fail(engine::ErrorKind::kCheckpoint,
-                 "the run '{}' has no {}: no epoch has ended, or its job has checkpoint {{ keep_best: 0 }}",
-                 arguments.run, jobs::kBestModel);
+    engine::fail(
+        engine::ErrorKind::kCheckpoint,
+        "the run '{}' has no {}: no epoch has ended, or checkpoint.keep_best or checkpoint.keep_last of its job "
+        "is 0",
+        arguments.run, jobs::kBestModel);
   }
   return {(jobs::checkpoint_named(run, arguments.checkpoint).path / jobs::kModelFile).string(), "", {}};
 }

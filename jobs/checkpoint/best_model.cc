@@ -75,14 +75,12 @@ std::string text_of(const BestModel& model) {
   return fmt::format("mini-batch {} (score {:.6g})", model.batches, model.score);
 }
 
-void set_file_aside(const fs::path& file, const Warn& warn) {
+void set_file_aside(const fs::path& file, const char* reason, const Warn& warn) {
   try {
     const fs::path aside = set_aside(file, "superseded");
-    warn(fmt::format("'{}' was not the best model at the point that the run goes on from; it is now '{}'",
-                     file.string(), aside.filename().string()));
+    warn(fmt::format("'{}' is now '{}': {}", file.string(), aside.filename().string(), reason));
   } catch (const engine::Error& error) {
-    warn(fmt::format("'{}' was not the best model at the point that the run goes on from, but it cannot be renamed: {}",
-                     file.string(), error.what()));
+    warn(fmt::format("'{}' cannot be renamed: {}; {}", file.string(), error.what(), reason));
   }
 }
 
@@ -120,9 +118,15 @@ std::optional<BestModel> best_model_in(const fs::path& run_directory) {
 
 std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const Warn& warn) {
   const fs::path file = needs.run_directory / kBestModel;
-  if (needs.best && best_model_in(needs.run_directory) == needs.best) return needs.best;
+  const bool is_kept = needs.best && best_model_in(needs.run_directory) == needs.best;
+  if (is_kept && needs.keeps) return needs.best;
   std::error_code error;
-  if (fs::exists(fs::symlink_status(file, error))) set_file_aside(file, warn);
+  if (fs::exists(fs::symlink_status(file, error))) {
+    set_file_aside(file,
+                   is_kept ? "the job keeps no best model any more (checkpoint.keep_best or keep_last is 0)"
+                           : "it was not the best model at the point that the run goes on from",
+                   warn);
+  }
   const bool is_new = needs.checkpoint.empty() && !needs.best;
   if (!needs.keeps || is_new) return std::nullopt;
   std::vector<Source> sources = sources_of(needs);

@@ -123,6 +123,13 @@ void remove_checkpoint(const fs::path& checkpoints, const fs::path& path, const 
 }  // namespace
 
 std::optional<Checkpoint> newest_checkpoint(const fs::path& checkpoints, const Warn& warn, Damaged damaged) {
+  for (const fs::directory_entry& entry : entries_of(checkpoints)) {
+    std::error_code gone;
+    if (number_of(entry.path().filename().native()) && entry.symlink_status(gone).type() == fs::file_type::regular) {
+      warn(fmt::format("'{}' is a file, and a checkpoint is a directory; it is passed over: remove it",
+                       entry.path().string()));
+    }
+  }
   for (const Candidate& candidate : candidates_in(checkpoints)) {
     try {
       return open_checkpoint(candidate.path);

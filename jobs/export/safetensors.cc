@@ -65,8 +65,14 @@ Header read_header(std::uint64_t file_bytes, const Read& read, SafetensorsTypes 
   std::uint64_t header_bytes = 0;
   read(std::as_writable_bytes(std::span(&header_bytes, 1)));
   if (header_bytes > kMaxSafetensorsHeaderBytes) {
-    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes; this is not a safetensors file",
-                 header_bytes);
+    constexpr std::uint64_t kZipMask = 0xFFFFFFFF;
+    constexpr std::uint64_t kZip = 0x04034B50;  // "PK\3\4"
+    const bool is_zip = (header_bytes & kZipMask) == kZip;
+    engine::fail(ErrorKind::kCheckpoint, "it claims a header of {} bytes; this is not a safetensors file{}",
+                 header_bytes,
+                 is_zip ? ", but perhaps one of torch.save: load it in PyTorch, and write its state_dict() with "
+                          "safetensors.torch.save_file"
+                        : "");
   }
   const std::uint64_t rest = file_bytes - kSizeBytes;
   if (header_bytes > rest) {

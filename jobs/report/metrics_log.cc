@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
+#include <string_view>
 
 #include "jobs/export/atomic_file.h"
 #include "jobs/report/run_lock.h"
@@ -104,22 +106,33 @@ std::uint64_t MetricsLog::file_bytes() const {
 
 std::uint64_t MetricsLog::bytes() const { return file_bytes() + waiting_.size(); }
 
-std::uint64_t MetricsLog::end_of_line_before(std::uint64_t end) const {
-  std::string text(std::min<std::uint64_t>(end, 1U << 20U), '\0');  // longer than any line
-  const auto begin = end - text.size();
-  const ssize_t read = pread(file_, text.data(), text.size(), static_cast<off_t>(begin));
-  if (read < 0) fail_write(path_, errno);
-  text.resize(static_cast<std::size_t>(read));
-  const std::size_t last = text.rfind('\n');
-  return last == std::string::npos ? 0 : begin + last + 1;
+std::uint64_t MetricsLog::end_of_lines_before(std::uint64_t end) const {
+  std::string text(end, '\0');
+  const std::span<std::byte> all = std::as_writable_bytes(std::span(text));
+  std::size_t known = 0;
+  while (known < all.size()) {
+    const ssize_t read = pread(file_, &all[known], all.size() - known, static_cast<off_t>(known));
+    if (read < 0) fail_write(path_, errno);
+    if (read == 0) break;
+    known += static_cast<std::size_t>(read);
+  }
+  text.resize(known);
+  std::size_t begin = 0;
+  for (std::size_t line_end = text.find('\n'); line_end != std::string::npos; line_end = text.find('\n', begin)) {
+    const auto line = std::string_view(text).substr(begin, line_end - begin);
+    if (!nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_object()) break;
+    begin = line_end + 1;
+  }
+  return begin;
 }
 
-void MetricsLog::cut(std::uint64_t bytes) {
+bool MetricsLog::cut(std::uint64_t bytes) {
   ARBALEST_CHECK(waiting_.empty());
   // A power loss and lines that could not be written leave fewer bytes, which need not end with a line.
   const std::uint64_t size = file_bytes();
-  const std::uint64_t end = end_of_line_before(std::min(size, bytes));
+  const std::uint64_t end = end_of_lines_before(std::min(size, bytes));
   if (size > end && ftruncate(file_, static_cast<off_t>(end)) != 0) fail_write(path_, errno);
+  return end == bytes;
 }
 
 void MetricsLog::sync() {

@@ -47,8 +47,9 @@ class MetricsLog {
   bool take_restored() { return std::exchange(restored_, false); }
   // Length of the file, with the waiting lines.
   std::uint64_t bytes() const;
-  // Cuts the file to the whole lines in its first `bytes`; a power loss can leave fewer. No line may wait.
-  void cut(std::uint64_t bytes);
+  // Cuts the file to the whole lines in its first `bytes`, up to the first that is no JSON object; a power loss can
+  // leave fewer. No line may wait. Returns whether the file held all `bytes`.
+  bool cut(std::uint64_t bytes);
 
  private:
   std::uint64_t file_bytes() const;
@@ -56,8 +57,8 @@ class MetricsLog {
   void check_place();
   void restore();
   void write_waiting();
-  // Returns the end of the last whole line in the first `end` bytes.
-  std::uint64_t end_of_line_before(std::uint64_t end) const;
+  // Returns the end of the whole lines in the first `end` bytes, up to the first that is no JSON object.
+  std::uint64_t end_of_lines_before(std::uint64_t end) const;
 
   std::filesystem::path path_;
   int file_;

@@ -110,7 +110,7 @@ Checkpoint checkpoint_named(const fs::path& directory, const std::string& name) 
                "the run '{}' has no checkpoint '{}'; it has {}; 'last' is the newest of them, 'best' the best model at "
                "the end of an epoch{}",
                directory.string(), name, all.empty() ? "none" : fmt::format("{}", fmt::join(numbers, ", ")),
-               engine::did_you_mean(name, names));
+               all.empty() ? "" : engine::did_you_mean(name, names));
 }
 
 fs::path run_of(const fs::path& path) {

@@ -82,7 +82,12 @@ void RunDirectory::on_start(const RunStart& start) {
   // The model and the summary of an earlier process belong together, and stay until the run ends.
   // If the program is killed between the two, the newest checkpoint has its epochs in the log.
   if (at_start_) at_start_();
-  if (existed_) metrics_->cut(kept_bytes_);
+  if (existed_ && !metrics_->cut(kept_bytes_) && tell_) {
+    tell_(fmt::format(
+        "'{}' is damaged or was replaced: it holds {} of the {} bytes up to the checkpoint, so events before "
+        "it are missing; the run itself lacks nothing",
+        (path() / kMetricsFile).string(), metrics_->bytes(), kept_bytes_));
+  }
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
   write_file(path() / kJobFile, start.job_text);

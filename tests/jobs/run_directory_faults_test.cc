@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "jobs/checkpoint/saved_run.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_lock.h"
 #include "tests/jobs/reported_run.h"
@@ -45,11 +46,11 @@ TEST_CASE("metrics: a line that cannot be written waits, and no part of it is in
   log.sync();
   CHECK(tests::read_text(path) == whole);
   CHECK(log.is_whole());
-  log.cut(whole.size() + 100);  // a shorter file that ends with a line
+  CHECK_FALSE(log.cut(whole.size() + 100));  // a shorter file that ends with a line
   CHECK(tests::read_text(path) == whole);
   log.cut(whole.size() - 5);  // within a line
   CHECK(tests::read_text(path) == first + "{\"event\":\"epoch\",\"epoch\":1}\n");
-  log.cut(first.size());
+  CHECK(log.cut(first.size()));
   CHECK(tests::read_text(path) == first);
   log.cut(first.size() - 1);
   CHECK(tests::read_text(path).empty());
@@ -141,6 +142,39 @@ TEST_CASE("run directory: a run whose directory is gone ends at the next line") 
   check([&] { run.directory.log_bytes(); });
   check([&] { run.directory.on_finish(some_summary()); });
   CHECK(run.told.empty());
+}
+
+TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops what is no line of it") {
+  const TemporaryDirectory directory;
+  std::string whole;
+  {
+    BegunRun run(directory / "run");
+    run.directory.on_epoch(some_row());
+    whole = tests::read_text(directory / "run/metrics.jsonl");
+  }
+  const fs::path log = directory / "run/metrics.jsonl";
+  SavedRun saved;
+  saved.run.metrics_bytes = whole.size();
+  RunStart resumed = some_start();
+  resumed.resumed = ResumeRow{.batch = 10, .epoch = 2.0};
+  const auto resume = [&](const std::string& text) {
+    tests::write_text(log, text);
+    RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
+    std::vector<std::string> told;
+    run.tell_trouble([&](const std::string& warning) { told.push_back(warning); });
+    run.continue_from(&saved);
+    run.on_start(resumed);
+    return told;
+  };
+  CHECK(resume(whole).empty());
+  CHECK(lines_of(log) == 4);
+  for (const std::string& damaged : {std::string("{{{\n"), std::string(), "{{{\n" + whole}) {
+    const std::vector<std::string> told = resume(damaged);
+    REQUIRE(told.size() == 1);
+    CHECK_THAT(told[0], ContainsSubstring(fmt::format("it holds 0 of the {} bytes", whole.size())));
+    CHECK(tests::read_text(log).starts_with("{\"event\":\"start\""));
+    CHECK(lines_of(log) == 2);
+  }
 }
 
 TEST_CASE("run directory: partial files of killed processes are removed, and nothing else") {

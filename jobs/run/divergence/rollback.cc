@@ -105,8 +105,10 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
   }
   if (done >= kMostRollbacks) {
     end(run, error,
-        fmt::format("the run has gone back {}, to {:g} times the learning rate (training.on_divergence)",
-                    counted(done, "time"), run.state.rollbacks.factor));
+        fmt::format(
+            "the run has gone back {}, to {:g} times the learning rate (training.on_divergence), and goes back no "
+            "more; begin anew in another directory (--output) with a lower learning_rate.base",
+            counted(done, "time"), run.state.rollbacks.factor));
     return false;
   }
   const scheduler::Scheduler& scheduler = run.session->scheduler();

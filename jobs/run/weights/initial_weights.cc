@@ -111,7 +111,7 @@ class Matcher {
     const std::string name = renamed(of_file);
     const auto shape = shapes_.find(name);
     if (shape == shapes_.end()) {
-      misfits_.unexpected.push_back({of_file, stored.tensor.shape});
+      misfits_.unexpected.push_back({of_file, stored.tensor.shape, name == of_file ? "" : name});
       return;
     }
     if (matches_any(options_.fresh, name)) {

@@ -93,7 +93,8 @@ std::string describe(const Misfits& misfits, const std::string& path) {
                         shape_text(tensor.in_file), shape_text(tensor.in_model));
   }
   for (const Misfits::Tensor& tensor : misfits.unexpected) {
-    text += fmt::format("\n  unexpected: '{}' {}", tensor.name, shape_text(tensor.shape));
+    const std::string renamed = tensor.renamed.empty() ? "" : fmt::format(", renamed to '{}',", tensor.renamed);
+    text += fmt::format("\n  unexpected: '{}'{} {}", tensor.name, renamed, shape_text(tensor.shape));
   }
   for (const std::string& other : misfits.others) text += "\n  " + other;
   for (const std::string& pattern : misfits.unused)

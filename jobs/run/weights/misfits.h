@@ -12,6 +12,7 @@ struct Misfits {
   struct Tensor {
     std::string name;
     engine::Shape shape;
+    std::string renamed = {};  // the name that initialize.rename has made of it; "": it keeps its name
   };
   struct Misshapen {
     std::string name;  // of the model's parameter
