@@ -101,10 +101,13 @@ TEST_CASE("the best model is taken along to another directory, from the run's fi
         BestModel{0.5, 100});
   CHECK(take.warnings.empty());
 
-  // A job that keeps no best model gets none, but does not keep a stale one.
+  // A job that keeps no best model any more has none: the next epochs would not replace it.
+  CHECK_FALSE(take({.run_directory = third.path(), .batches = 200, .best = BestModel{0.5, 100}, .keeps = false}));
+  CHECK(fs::exists(third / "best.safetensors.superseded"));
+  jobs::write_best_model(third.path(), model_of(1.0F), {0.5, 100});
   CHECK_FALSE(take({.run_directory = third.path(), .batches = 200, .best = BestModel{0.25, 200}, .keeps = false}));
   CHECK_FALSE(fs::exists(third / jobs::kBestModel));
-  CHECK(fs::exists(third / "best.safetensors.superseded"));
+  CHECK(fs::exists(third / "best.safetensors.superseded-2"));
 }
 
 TEST_CASE("a damaged checkpoint gives no best model") {

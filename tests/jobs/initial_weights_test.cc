@@ -121,6 +121,12 @@ TEST_CASE("all that does not fit is listed in one error") {
       "leave out what the model lacks; or rename { from: \"...\" to: \"...\" } where only names differ");
 }
 
+TEST_CASE("a tensor that was renamed to no parameter is told with both names") {
+  CHECK_THAT(refusal_of(model(), R"(rename { from: "fc2.*" to: "bar.*" })"),
+             ContainsSubstring("missing: 'fc2.weight' [10, 4]") &&
+                 ContainsSubstring("unexpected: 'fc2.weight', renamed to 'bar.weight', [10, 4]"));
+}
+
 TEST_CASE("the advice about one tensor leaves the others of its layer alone") {
   std::vector<NamedTensor> tensors = model();
   tensors.push_back(tensor("fc2.scale", {3}));

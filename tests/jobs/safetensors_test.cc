@@ -178,6 +178,11 @@ TEST_CASE("safetensors: damaged and hostile files are refused") {
   }
 }
 
+TEST_CASE("safetensors: who gives a file of torch.save learns how to write the right one") {
+  CHECK_THAT(refusal("PK\x03\x04 and the rest of a zip file"), ContainsSubstring("safetensors.torch.save_file"));
+  CHECK_THAT(refusal(std::string(20, '\x7f')), !ContainsSubstring("torch"));
+}
+
 TEST_CASE("safetensors: every truncation is refused") {
   const TemporaryDirectory directory;
   write_safetensors(directory / "whole", some_tensors(), {});
