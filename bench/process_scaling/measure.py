@@ -3,10 +3,11 @@
 
     bench/process_scaling/measure.py bench/results/process-scaling-2026-11-26.jsonl
 
-Writes rows of four parts: `models` (sizes and buckets), `links` (seconds of the all-reduce over shared memory, over TCP,
-and over TCP at 1 Gbit/s), `training` (images/s of small jobs in 1, 2 and 4 processes) and `resnet50` (images/s of one
-process). All images are made up. Rows of the parts that are measured replace the file's. Needs two cores that nothing
-else uses and, for the link with 1 Gbit/s, the right to make a network namespace. That link has no rows otherwise.
+Writes rows of four parts: `models` (sizes and buckets), `links` (seconds of the all-reduce over shared memory, over
+TCP, and over TCP at 1 Gbit/s), `training` (images/s of small jobs in 1, 2 and 4 processes) and `resnet50` (images/s of
+one process). All images are made up. A sum or a training runs several times (--turns). Rows of the parts that are
+measured replace the file's. Needs two cores that nothing else uses and, for the link with 1 Gbit/s, the right to make a
+network namespace. That link has no rows otherwise.
 """
 
 import argparse
@@ -44,7 +45,7 @@ class Model(typing.NamedTuple):
     images: int
 
 
-MODELS = {"lenet": Model("lenet {}", 10, 1, 28, 32, 19_200),
+MODELS = {"lenet": Model("lenet {}", 10, 1, 28, 32, 9_600),
           "resnet20": Model("resnet_cifar { depth: 20 }", 10, 3, 32, 64, 3_200),
           "resnet50": Model("resnet { depth: 50 }", 1000, 3, 224, 16, 64)}
 SCHEMES = {"sma": "sma", "s_sgd": "s_sgd", "local_sgd": "local_sgd{period: 16}"}
@@ -115,18 +116,26 @@ class Measuring:
             for sizes, chunk in SIZES:
                 if link in WIRES:
                     sizes = sizes.removesuffix(",25000000")
-                command = [self.bench, "--turns", str(self.arguments.turns), "--elements", *sizes.split(",")]
+                command = [self.bench, "--only-ours", "--turns", "5", "--elements", *sizes.split(",")]
                 command = launched(command + (["--chunk", str(chunk)] if chunk else []), processes, link)
-                for line in output_of(command).splitlines():
-                    found = json.loads(line)
-                    seconds = {each["name"]: each["seconds"]["median"] for each in found["results"]}
-                    yield self.row("links", command, link=link, processes=processes, elements=found["elements"],
-                                   chunk=chunk, seconds=seconds["canonical"], memcpy_seconds=seconds["memcpy"])
+                launches = [self.sums(command) for _ in range(self.arguments.turns)]
+                for elements in launches[0]:
+                    seconds, copying = (min(launch[elements][name] for launch in launches)
+                                        for name in ("canonical", "memcpy"))
+                    yield self.row("links", command, link=link, processes=processes, elements=elements, chunk=chunk,
+                                   seconds=seconds, memcpy_seconds=copying)
+
+    @staticmethod
+    def sums(command):
+        """Returns {elements: {method: seconds}}: the first quartile, because other work makes a turn only slower."""
+        results = [json.loads(line) for line in output_of(command).splitlines()]
+        return {result["elements"]: {each["name"]: each["seconds"]["first_quartile"] for each in result["results"]}
+                for result in results}
 
     def training(self):
         layouts = {"lenet": [(1, 2, None), *((2, 1, link) for link in self.links), (1, 4, None), (4, 1, LINKS[0])],
                    "resnet20": [(1, 2, None), (2, 1, LINKS[0])]}
-        for model, scheme in itertools.product(layouts, SCHEMES):
+        for scheme, model in itertools.product(SCHEMES, layouts):
             speeds = {layout: [] for layout in layouts[model]}
             for turn in range(self.arguments.turns):
                 for layout in layouts[model][:: 1 if turn % 2 == 0 else -1]:
@@ -146,7 +155,8 @@ class Measuring:
                         processes=processes, learners=learners, batch=MODELS[model].batch, images_per_second=speeds)
 
     def train_command(self, model, scheme, processes, learners, link):
-        settings = [f"synchronization={SCHEMES[scheme]}", f"learners.per_device.fixed={learners}", "checkpoint.keep_last=0"]
+        settings = ["checkpoint.keep_last=0", f"synchronization={SCHEMES[scheme]}",
+                    f"learners.per_device.fixed={learners}"]
         command = [self.program, "train", self.job(model), "--quiet", *(f"--set={setting}" for setting in settings)]
         return launched(command, processes, link)
 

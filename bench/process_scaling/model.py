@@ -1,7 +1,7 @@
 """The model: how long a round takes on P machines, from the cost of messages and of computing.
 
-The all-reduce is the one of engine/process/operations/all_reduce.h. Each rank owns a slice of the vector, gets the other
-ranks' parts of it, and sends the sum to all. With n floats and P ranks, a rank sends
+The all-reduce is the one of engine/process/operations/all_reduce.h. Each rank owns a slice of the vector, gets the
+other ranks' parts of it, and sends the sum to all. With n floats and P ranks, a rank sends
 
     messages = 2 (P - 1) x chunks of a slice        bytes = 2 x 4 n (P - 1) / P
     work = messages x per_message + bytes x per_byte          processor time; adding is a part of per_byte
