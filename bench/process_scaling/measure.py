@@ -3,22 +3,23 @@
 
     bench/process_scaling/measure.py bench/results/process-scaling-2026-11-26.jsonl
 
-Writes rows of four parts: `models` (sizes and buckets), `links` (seconds of the all-reduce over shared memory, over
-TCP, and over TCP at 1 Gbit/s), `training` (images/s of small jobs in 1, 2 and 4 processes) and `resnet50` (images/s of
-one process). All images are made up. A sum or a training runs several times (--turns). Rows of the parts that are
-measured replace the file's. Needs two cores that nothing else uses and, for the link with 1 Gbit/s, the right to make a
-network namespace. That link has no rows otherwise.
+Writes rows of five parts: `models` (sizes and buckets), `links` (seconds of the all-reduce over shared memory, over
+TCP, and over TCP at 1 Gbit/s), and a part for each model (images/s of small jobs in 1, 2 and 4 processes, of ResNet-50 in
+one). All images are made up. A sum or a training runs several times (--turns), ResNet-50 once. Rows of the parts that
+are measured replace the file's. Needs two cores that nothing else uses and, for the link with 1 Gbit/s, the right to make
+a network namespace. That link has no rows otherwise.
 """
 
 import argparse
 import datetime
-import itertools
+import functools
 import json
 import math
 import os
 import pathlib
 import platform
 import random
+import resource
 import shlex
 import struct
 import subprocess
@@ -27,7 +28,6 @@ import tempfile
 import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PARTS = ("models", "links", "training", "resnet50")
 JOB = """model {{ zoo {{ {zoo} }} }}
 data {{ npy {{ directory: "{directory}" classes: {classes} channels: {channels} height: {size} width: {size} }} }}
 training {{ batch_size: {batch} max_epochs: 1 }}
@@ -48,6 +48,7 @@ class Model(typing.NamedTuple):
 MODELS = {"lenet": Model("lenet {}", 10, 1, 28, 32, 9_600),
           "resnet20": Model("resnet_cifar { depth: 20 }", 10, 3, 32, 64, 3_200),
           "resnet50": Model("resnet { depth: 50 }", 1000, 3, 224, 16, 64)}
+PARTS = ("models", "links", *MODELS)
 SCHEMES = {"sma": "sma", "s_sgd": "s_sgd", "local_sgd": "local_sgd{period: 16}"}
 LINKS = ("shared memory", "TCP", "TCP at 1 Gbit/s")
 WIRES = {"TCP at 1 Gbit/s": 125e6}  # bytes/s in each direction
@@ -111,19 +112,22 @@ class Measuring:
             layers = [(layer["parameters"], layer["forward_flops"]) for layer in inspection["layers"]]
             yield self.row("models", command, model=model, elements=inspection["parameters"], buckets=buckets(layers))
 
-    def links_(self):
+    def all_links(self):
         for link, processes in [*((link, 2) for link in self.links), ("shared memory", 4)]:
-            for sizes, chunk in SIZES:
-                if link in WIRES:
-                    sizes = sizes.removesuffix(",25000000")
-                command = [self.bench, "--only-ours", "--turns", "5", "--elements", *sizes.split(",")]
-                command = launched(command + (["--chunk", str(chunk)] if chunk else []), processes, link)
-                launches = [self.sums(command) for _ in range(self.arguments.turns)]
-                for elements in launches[0]:
-                    seconds, copying = (min(launch[elements][name] for launch in launches)
-                                        for name in ("canonical", "memcpy"))
-                    yield self.row("links", command, link=link, processes=processes, elements=elements, chunk=chunk,
-                                   seconds=seconds, memcpy_seconds=copying)
+            yield from self.links_of(link, processes, SIZES)
+
+    def links_of(self, link, processes, lists):
+        for sizes, chunk in lists:
+            if link in WIRES:
+                sizes = sizes.removesuffix(",25000000")
+            command = [self.bench, "--only-ours", "--turns", "5", "--elements", *sizes.split(",")]
+            command = launched(command + (["--chunk", str(chunk)] if chunk else []), processes, link)
+            launches = [self.sums(command) for _ in range(self.arguments.turns)]
+            for elements in launches[0]:
+                seconds, copying = (min(launch[elements][name] for launch in launches)
+                                    for name in ("canonical", "memcpy"))
+                yield self.row("links", command, link=link, processes=processes, elements=elements, chunk=chunk,
+                               seconds=seconds, memcpy_seconds=copying)
 
     @staticmethod
     def sums(command):
@@ -132,27 +136,24 @@ class Measuring:
         return {result["elements"]: {each["name"]: each["seconds"]["first_quartile"] for each in result["results"]}
                 for result in results}
 
-    def training(self):
+    def trainings(self, model):
         layouts = {"lenet": [(1, 2, None), *((2, 1, link) for link in self.links), (1, 4, None), (4, 1, LINKS[0])],
-                   "resnet20": [(1, 2, None), (2, 1, LINKS[0])]}
-        for scheme, model in itertools.product(SCHEMES, layouts):
-            speeds = {layout: [] for layout in layouts[model]}
-            for turn in range(self.arguments.turns):
-                for layout in layouts[model][:: 1 if turn % 2 == 0 else -1]:
-                    command, speed = self.train(model, scheme, *layout)
-                    speeds[layout].append(speed)
-                    print(model, scheme, layout, f"{speed:.0f} images/s", file=sys.stderr)
-            for layout in layouts[model]:
-                yield self.training_row("training", model, scheme, layout, speeds[layout])
+                   "resnet20": [(1, 2, None), (2, 1, LINKS[0])],
+                   "resnet50": [(1, 2, None)]}[model]
+        for scheme in SCHEMES if model != "resnet50" else ["sma"]:
+            runs = {layout: [] for layout in layouts}
+            for turn in range(self.arguments.turns if model != "resnet50" else 1):
+                for layout in layouts[:: 1 if turn % 2 == 0 else -1]:
+                    runs[layout].append(self.train(model, scheme, *layout))
+            for layout in layouts:
+                yield self.training_row(model, scheme, layout, runs[layout])
 
-    def resnet50(self):
-        layout = (1, 2, None)
-        yield self.training_row("resnet50", "resnet50", "sma", layout, [self.train("resnet50", "sma", *layout)[1]])
-
-    def training_row(self, part, model, scheme, layout, speeds):
+    def training_row(self, model, scheme, layout, runs):
         processes, learners, link = layout
-        return self.row(part, self.train_command(model, scheme, *layout), model=model, scheme=scheme, link=link,
-                        processes=processes, learners=learners, batch=MODELS[model].batch, images_per_second=speeds)
+        speeds, processor_seconds = zip(*runs)
+        return self.row(model, self.train_command(model, scheme, *layout), model=model, scheme=scheme, link=link,
+                        processes=processes, learners=learners, batch=MODELS[model].batch, images_per_second=speeds,
+                        images=MODELS[model].images, processor_seconds=processor_seconds)
 
     def train_command(self, model, scheme, processes, learners, link):
         settings = ["checkpoint.keep_last=0", f"synchronization={SCHEMES[scheme]}",
@@ -161,11 +162,14 @@ class Measuring:
         return launched(command, processes, link)
 
     def train(self, *case):
+        """Returns images/s and the processor time of all processes."""
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
-            command = [*self.train_command(*case), "--output", f"{name}/run"]
-            output_of(command)
+            begin = resource.getrusage(resource.RUSAGE_CHILDREN)
+            output_of([*self.train_command(*case), "--output", f"{name}/run"])
+            end = resource.getrusage(resource.RUSAGE_CHILDREN)
             summary = json.loads(pathlib.Path(name, "run", "summary.json").read_text(encoding="utf-8"))
-            return command, summary["images_per_second"]
+        print(*case, f"{summary['images_per_second']:.0f} images/s", file=sys.stderr, flush=True)
+        return summary["images_per_second"], end.ru_utime + end.ru_stime - begin.ru_utime - begin.ru_stime
 
 
 def buckets(layers, size=4 << 20):
@@ -213,8 +217,8 @@ def main():
     rows = {part: [row for row in map(json.loads, lines) if row["part"] == part] for part in PARTS}
     with tempfile.TemporaryDirectory() as name:
         measuring = Measuring(arguments, pathlib.Path(name))
-        measure = {"models": measuring.models, "links": measuring.links_, "training": measuring.training,
-                   "resnet50": measuring.resnet50}
+        measure = {"models": measuring.models, "links": measuring.all_links,
+                   **{model: functools.partial(measuring.trainings, model) for model in MODELS}}
         for part in arguments.parts:
             rows[part] = []
             for row in measure[part]():

@@ -126,12 +126,12 @@ def rows_of_a_machine():
                 seconds = 2 * LINK.latency + messages * LINK.per_message + sent * LINK.per_byte
                 rows.append({"part": "links", "link": link, "processes": 2, "elements": elements, "chunk": chunk,
                              "seconds": seconds, "memcpy_seconds": 0.0, **about})
-    training = {"part": "training", "model": "lenet", "batch": 10, **about}
+    training = {"part": "lenet", "model": "lenet", "batch": 10, "images": 1000, "processor_seconds": [30.0], **about}
     for scheme in ("sma", "s_sgd", "local_sgd"):
         alone = {"scheme": scheme, "link": None, "processes": 1, "learners": 2, "images_per_second": [90.0, 100.0]}
         pair = {"scheme": scheme, "link": "shared memory", "processes": 2, "learners": 1, "images_per_second": [80.0]}
-        rows += [{**training, **alone}, {**training, **pair}, {**training, **alone, "model": "resnet20"}]
-    rows.append({**training, "part": "resnet50", "model": "resnet50", "scheme": "sma", "link": None, "processes": 1,
+        rows += [{**training, **alone}, {**training, **pair}, {**training, **alone, "part": "resnet20", "model": "resnet20"}]
+    rows.append({**training, "part": "resnet50", "model": "resnet50", "processor_seconds": [9e9], "scheme": "sma", "link": None, "processes": 1,
                  "learners": 2, "images_per_second": [2.0]})
     return rows
 
