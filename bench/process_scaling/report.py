@@ -4,7 +4,8 @@
     bench/process_scaling/report.py bench/results/process-scaling-2026-11-26.jsonl \\
         --page bench/results/2026-11-26-scaling-predictions.md --figures bench/figures
 
-Other work on the machine makes a run only slower, so the fastest of several runs counts. Writes the tables below the heading "## Tables" of the page, and three charts. Without --page the tables go to stdout.
+Writes the tables below the heading "## Tables" of the page, and three charts. Without --page the tables go to stdout.
+Other work on the machine makes a run only slower, so the fastest of several runs counts.
 Exit codes: 0 done, 2 the rows lack what the model needs.
 """
 
@@ -215,6 +216,8 @@ def check_chart(measured):
     for color, scheme in enumerate(SCHEMES):
         found = [(row["processes"], ratio, predicted) for row, ratio, predicted in checks(measured)
                  if (row["model"], row["scheme"], row["link"]) == ("lenet", scheme, link)]
+        if not found:
+            continue
         series[f"{scheme}, predicted"] = [(1, 1.0), *((ranks, predicted) for ranks, _, predicted in found)]
         series[f"{scheme}, measured"] = [(1, 1.0), *((ranks, ratio) for ranks, ratio, _ in found)]
         marks |= {f"{scheme}, predicted": (color, "line"), f"{scheme}, measured": (color, "dots")}
