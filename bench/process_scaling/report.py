@@ -10,7 +10,6 @@ Exit codes: 0 done, 2 the rows lack what the model needs.
 """
 
 import argparse
-import dataclasses
 import json
 import math
 import pathlib
@@ -79,9 +78,19 @@ class Measured:
                    scheme=scheme if scheme in known else "sma")
         return round_seconds(row)
 
+    @property
+    def predicted(self):
+        return [model for model in ("lenet", "resnet50") if any(row["model"] == model for row in self.trainings)]
+
+    def title(self, model):
+        row = next(row for row in self.trainings if row["model"] == model)
+        return f"{TITLES[model]}, b = {row['batch']}"
+
     def job(self, model, learners):
+        return self.job_of(model, {each: self.seconds(model, each, learners) for each in SCHEMES})
+
+    def job_of(self, model, seconds):
         sizes = only(self.rows, f"the sizes of {model}", part="models", model=model)
-        seconds = {each: self.seconds(model, each, learners) for each in SCHEMES}
         return Job(sizes["elements"], sizes["buckets"], seconds, self.copying(sizes["elements"]))
 
     def copying(self, elements):
@@ -143,9 +152,8 @@ def pairs_table(measured, lines):
     pairs, rows = [json.loads(line) for line in lines], []
     for name, (model, scheme) in PAIRS.items():
         speeds = [row["images_per_second"] for row in pairs if row["job"] == name]
-        job = measured.job(model, 2)
         seconds = 2 * MODELS[model].batch / statistics.median(speed["1"] for speed in speeds)
-        job = dataclasses.replace(job, seconds={scheme: seconds})
+        job = measured.job_of(model, {scheme: seconds})
         predicted = efficiency(job, scheme, measured.links["shared memory"], 2, Machine(cores=CORES, processes=2))
         ratio = statistics.median(speed["2"] / speed["1"] for speed in speeds)
         rows.append([TITLES[model], scheme, *compared(ratio, predicted)])
@@ -178,8 +186,8 @@ def exchanges_table(measured, models):
 
 
 def report(measured, pairs):
-    models = [model for model in ("lenet", "resnet50") if any(row["model"] == model for row in measured.trainings)]
-    computing = [[TITLES[model], f"{job.elements:,}", *(f"{1000 * job.seconds[scheme]:,.2f}" for scheme in SCHEMES)]
+    models = measured.predicted
+    computing = [[measured.title(model), f"{job.elements:,}", *(f"{1000 * job.seconds[scheme]:,.2f}" for scheme in SCHEMES)]
                  for model in models for job in [measured.job(model, 2)]]
     first = measured.rows[0]
     loads = [row["load"] for row in measured.rows]
@@ -193,7 +201,7 @@ def report(measured, pairs):
              table(["model", "floats", *SCHEMES], computing), "### Predicted sums of the whole model\n",
              exchanges_table(measured, models)]
     for model in models:
-        parts += [f"### Predicted share of linear scaling, {TITLES[model]}\n", predictions_table(measured, model)]
+        parts += [f"### Predicted share of linear scaling, {measured.title(model)}\n", predictions_table(measured, model)]
     return "\n".join(parts)
 
 
@@ -207,7 +215,7 @@ def prediction_chart(measured, model):
               for name, link in networks(measured).items() for scheme in SCHEMES if name != "100 Gbit/s"}
     x = Axis("machines", RANKS, doubling=True)
     y = share_axis([share for points in series.values() for _, share in points])
-    return line_chart(f"{TITLES[model]} over Ethernet: all predicted, nothing measured", x, y, series,
+    return line_chart(f"{measured.title(model)}, over Ethernet: all predicted, nothing measured", x, y, series,
                       marks={name: (color, "line") for color, name in enumerate(series)})
 
 
@@ -245,10 +253,10 @@ def main():
             arguments.page.write_text(f"{before}{HEADING}\n\n{tables}", encoding="utf-8")
         else:
             print(tables)
-        charts = {"scaling-check": check_chart(measured), "scaling-lenet": prediction_chart(measured, "lenet"),
-                  "scaling-resnet50": prediction_chart(measured, "resnet50")} if arguments.figures else {}
-        for name, chart in charts.items():
-            (arguments.figures / f"{name}.svg").write_text(chart, encoding="utf-8")
+        if arguments.figures:
+            charts = {model: prediction_chart(measured, model) for model in measured.predicted}
+            for name, chart in {"check": check_chart(measured), **charts}.items():
+                (arguments.figures / f"scaling-{name}.svg").write_text(chart, encoding="utf-8")
     except (OSError, KeyError, TypeError, ValueError, Unfit) as error:
         print(f"error: {arguments.rows}: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
