@@ -52,5 +52,5 @@ class Rows(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    measure.MODELS["lenet"] = measure.MODELS["lenet"]._replace(images=640)
+    measure.MODELS["lenet"] = measure.MODELS["lenet"]._replace(images=1280)  # a round has 2 x 16 mini-batches
     sys.exit(unittest.main())
