@@ -107,8 +107,11 @@ def dot(color, x, y):
     return f'<circle class="dot s{color}" cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{LIGHT[color]}"/>'
 
 
-def line_chart(title, x, y, series, level=None, notes=()):
-    """`series`: {name: [(x, y), ...]}. `level`: y of a dashed line. `notes`: lines of text below the chart."""
+def line_chart(title, x, y, series, level=None, notes=(), marks=None):
+    """`series`: {name: [(x, y), ...]}. `level`: y of a dashed line. `notes`: lines of text below the chart.
+
+    `marks`: {name: (color, "line" or "dots")}. A series without marks has its own color, a line and dots.
+    """
     content = axes(x, y)
     content += [label(16, HEIGHT + 18 * (line + 1), note, "start") for line, note in enumerate(notes)]
 
@@ -119,11 +122,15 @@ def line_chart(title, x, y, series, level=None, notes=()):
         content.append(f'<path class="level" d="M{LEFT} {place((x.low, level))[1]:.1f}H{RIGHT}" {line("#000")}/>')
     for number, (name, points) in enumerate(series.items()):
         places = [place(point) for point in points]
-        color = number % len(LIGHT)
-        content.append(curve(color, "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)))
-        content += [dot(color, a, b) for a, b in places]
+        color, marked = (marks or {}).get(name, (number % len(LIGHT), "line and dots"))
         middle = TOP + 20 * number + 5
-        content.append(curve(color, f"M{RIGHT + 16} {middle}h{KEY_WIDTH}"))
+        if "line" in marked:
+            content.append(curve(color, "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)))
+            content.append(curve(color, f"M{RIGHT + 16} {middle}h{KEY_WIDTH}"))
+        else:
+            content.append(dot(color, RIGHT + 16 + KEY_WIDTH / 2, middle))
+        if "dots" in marked:
+            content += [dot(color, a, b) for a, b in places]
         content.append(label(RIGHT + 16 + KEY_WIDTH + 8, middle + 5, name, "start"))
     return document(title, content, HEIGHT + (18 * len(notes) + 10 if notes else 0))
 
