@@ -6,14 +6,15 @@
 
 namespace arbalest::engine::process {
 
-// After a message the next one is probably near, so the thread tries without sleeping. Then it sleeps, each time twice
-// as long. Sleeping costs latency, and waking costs CPU time that belongs to the learners.
+// Sleeping costs latency, and waking costs CPU time that belongs to the learners. While an operation is under way, the
+// next message is probably near, so the thread tries without sleeping. Then it sleeps, each time twice as long. While
+// none is under way, nobody waits for a message, and new work wakes the thread, so it sleeps long at once.
 class Idling {
  public:
   static constexpr double kTrySeconds = 20e-6;  // without a message, before the first sleep
   static constexpr double kShortestSleepSeconds = 50e-6;
-  static constexpr double kLongestBusySleepSeconds = 200e-6;  // while an operation is under way
-  static constexpr double kLongestSleepSeconds = 5e-3;        // while none is
+  static constexpr double kLongestSleepSeconds = 200e-6;
+  static constexpr double kIdleSleepSeconds = 5e-3;  // while no operation is under way
 
   // Call this when something has happened.
   void reset(double now) noexcept {
@@ -23,9 +24,9 @@ class Idling {
 
   // Returns the seconds to sleep now. 0 means that the thread looks again at once.
   double next_sleep(double now, bool is_busy) noexcept {
+    if (!is_busy) return kIdleSleepSeconds;
     if (now - since_ < kTrySeconds) return 0.0;
-    const double longest = is_busy ? kLongestBusySleepSeconds : kLongestSleepSeconds;
-    return std::min(longest, std::exchange(sleep_, std::min(longest, 2.0 * sleep_)));
+    return std::exchange(sleep_, std::min(kLongestSleepSeconds, 2.0 * sleep_));
   }
 
  private:
