@@ -92,38 +92,32 @@ Tail difference_of_block(std::span<const float* const> replicas, const float* ce
   return tail;
 }
 
-double squared_norm(const float* __restrict values, std::int64_t count) {
-  float lanes[kLanes] = {};
-  for_lanes(count, [&](std::int64_t i, std::int64_t lane) { lanes[lane] += values[i] * values[i]; });
-  return sum_of_lanes(lanes);
+// Calls next(i), which writes z^{t+1}[i] and returns it, for i < count. Returns the block's part of the tail.
+template <typename Next>
+Tail move_elements(const float* __restrict sum, std::int64_t count, const Next& next) {
+  float squares[kLanes] = {};
+  std::int32_t non_finite[kLanes] = {};
+  for_lanes(count, [&](std::int64_t i, std::int64_t lane) {
+    squares[lane] += sum[i] * sum[i];
+    non_finite[lane] += elementwise::count_non_finite(next(i));
+  });
+  return {.non_finite_next = std::reduce(std::begin(non_finite), std::end(non_finite), std::int64_t{0}),
+          .squared_sum = sum_of_lanes(squares)};
 }
 
-// previous[i] = z^{t+1}[i] for i < count. Returns the number of elements that are not finite.
-std::int32_t move_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
-                          std::int64_t count, CentralTerms terms) {
-  std::int32_t non_finite = 0;
-#pragma omp simd reduction(+ : non_finite)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float next = elementwise::next_central(central[i], previous[i], sum[i], terms);
-    previous[i] = next;
-    non_finite += elementwise::count_non_finite(next);
-  }
-  return non_finite;
+Tail move_central(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
+                  std::int64_t count, CentralTerms terms) {
+  return move_elements(sum, count, [&](std::int64_t i) {
+    return previous[i] = elementwise::next_central(central[i], previous[i], sum[i], terms);
+  });
 }
 
-std::int32_t move_central_by_nesterov(const float* __restrict central, const float* __restrict sum,
-                                      float* __restrict previous, float* __restrict velocity, std::int64_t count,
-                                      CentralTerms terms) {
-  std::int32_t non_finite = 0;
-#pragma omp simd reduction(+ : non_finite)
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float moved = elementwise::next_velocity(velocity[i], sum[i], terms);
-    const float next = elementwise::nesterov_central(central[i], moved, sum[i], terms);
-    velocity[i] = moved;
-    previous[i] = next;
-    non_finite += elementwise::count_non_finite(next);
-  }
-  return non_finite;
+Tail move_central_by_nesterov(const float* __restrict central, const float* __restrict sum, float* __restrict previous,
+                              float* __restrict velocity, std::int64_t count, CentralTerms terms) {
+  return move_elements(sum, count, [&](std::int64_t i) {
+    velocity[i] = elementwise::next_velocity(velocity[i], sum[i], terms);
+    return previous[i] = elementwise::nesterov_central(central[i], velocity[i], sum[i], terms);
+  });
 }
 
 // Moves z over one block, given S there. Returns its part of the tail.
@@ -133,14 +127,13 @@ Tail move_block(const Task& task, const float* sum, std::int64_t begin, std::int
   const float* central = task.central + begin;
   float* previous = task.previous + begin;
   if (are_statistics) {
-    return {.non_finite_next =
-                move_central(central, sum, previous, count, elementwise::statistics_terms(by.mean_factor))};
+    Tail tail = move_central(central, sum, previous, count, elementwise::statistics_terms(by.mean_factor));
+    tail.squared_sum = 0.0;
+    return tail;
   }
   const CentralTerms terms{by.step, by.momentum};
-  const std::int32_t non_finite =
-      by.velocity == nullptr ? move_central(central, sum, previous, count, terms)
-                             : move_central_by_nesterov(central, sum, previous, by.velocity + begin, count, terms);
-  return {.non_finite_next = non_finite, .squared_sum = squared_norm(sum, count)};
+  return by.velocity == nullptr ? move_central(central, sum, previous, count, terms)
+                                : move_central_by_nesterov(central, sum, previous, by.velocity + begin, count, terms);
 }
 
 // As difference_of_block() and move_block() by momentum, in one pass over at most kPairwiseGroup replicas: S stays in
