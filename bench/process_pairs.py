@@ -6,13 +6,16 @@
 
 Both train the same job to the same bytes, in turns (one, two, two, one ...). Prints, for each job, images/s of training
 in two processes over those in one: the median of the turns' ratios, with the least and the largest. Run it on a quiet
-machine with two cores. Each turn is a line of the results; the same command goes on with the turns that are missing.
+machine with two cores. Prints as well the processor time of whole runs, from start to end, and how often their threads
+waited; other work disturbs these two less. Each turn is a line of the results; the same command goes on with the turns
+that are missing.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,7 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
 def train(program, job, processes, data_root, settings):
-    """Returns the summary of a run with two learners in all."""
+    """Returns the summary of a run with two learners in all, and what its processes used."""
     with tempfile.TemporaryDirectory() as name:
         output = pathlib.Path(name) / "run"
         command = [str(program), "train", job, "--quiet", "--output", str(output), "--data-root", data_root]
@@ -31,8 +34,14 @@ def train(program, job, processes, data_root, settings):
         if processes > 1:
             command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(processes), *command]
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
-        return json.loads((output / "summary.json").read_text(encoding="utf-8"))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = {
+            "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+            "waits": after.ru_nvcsw - before.ru_nvcsw,
+        }
+        return {**json.loads((output / "summary.json").read_text(encoding="utf-8")), **used}
 
 
 def turn(number, program, job, data_root, settings):
@@ -40,8 +49,17 @@ def turn(number, program, job, data_root, settings):
     found = {processes: train(program, job, processes, data_root, settings) for processes in order}
     if found[1]["model_sha256"] != found[2]["model_sha256"]:
         raise ValueError(f"{job}: two processes train to other bytes than one")
-    speeds = {str(processes): found[processes]["images_per_second"] for processes in found}
-    return {"job": job, "turn": number, "images_per_second": speeds, "load": os.getloadavg()[0]}
+    values = {
+        name: {str(processes): found[processes][name] for processes in found}
+        for name in ("images_per_second", "processor_seconds", "waits")
+    }
+    return {"job": job, "turn": number, **values, "load": os.getloadavg()[0]}
+
+
+def ratios_of(name, rows):
+    """Describes the value of two processes over that of one."""
+    ratios = sorted(row[name]["2"] / row[name]["1"] for row in rows)
+    return f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
 
 
 def main():
@@ -63,11 +81,12 @@ def main():
             with arguments.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(rows[-1]) + "\n")
     for job in arguments.jobs:
-        speeds = [row["images_per_second"] for row in rows if row["job"] == job]
-        ratios = sorted(each["2"] / each["1"] for each in speeds)
+        of_job = [row for row in rows if row["job"] == job]
         print(
-            f"{job}: {statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f}) of one process, "
-            f"{statistics.median(each['1'] for each in speeds):,.0f} images/s, in {len(ratios)} turns"
+            f"{job}: two processes have {ratios_of('images_per_second', of_job)} of the images/s of one, "
+            f"{statistics.median(row['images_per_second']['1'] for row in of_job):,.0f}; "
+            f"{ratios_of('processor_seconds', of_job)} of its processor time; "
+            f"and {ratios_of('waits', of_job)} of its waits, in {len(of_job)} turns"
         )
     return 0
 
