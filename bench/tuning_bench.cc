@@ -10,7 +10,7 @@
 
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
-#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/tuned_changes.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {

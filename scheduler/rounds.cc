@@ -141,9 +141,9 @@ void Scheduler::assign_center(std::span<const engine::Event> ready, OptimizerSta
 
 bool Scheduler::measure_gradients() {
   // A measurement reads every gradient once more and makes learners wait for it, so only one of kEvery strides is
-  // measured. A single learner needs two measurements in a row.
+  // measured. The single learner of a process needs two measurements in a row.
   constexpr std::uint64_t kEvery = 4;
-  const bool is_due = enqueued_strides_++ % kEvery < (learners() == 1 ? 2U : 1U);
+  const bool is_due = enqueued_strides_++ % kEvery < (learners_.size() == 1 ? 2U : 1U);
   if (!options_.measures_gradients || !is_due) return false;
   record_ready();
   const std::span<const engine::Event> read = synchronizer_.measure_gradients(ready_);

@@ -31,9 +31,10 @@ std::int64_t run_bytes(const JobOptions& job) {
   const std::int64_t model = model_bytes(*job.graph);
   if (!job.checkpoint.are_on()) return model;
   const std::size_t slots = engine::state_slots(job.optimizer.rule).size();
+  // The bound of a search may be far above its end.
   const int present = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
   const int learners =
-      job.tuned ? present : most_learners_of_all(job);  // the bound of a search may be far above its end
+      job.tuned ? present + job.learners_elsewhere / job.tuned->max * job.tuned->min : most_learners_of_all(job);
   const std::int64_t checkpoint = model * scheduler::Scheduler::state_vectors(learners, slots);
   return 2 * model + checkpoint * (job.checkpoint.keep_last + job.checkpoint.keep_best + 1);
 }

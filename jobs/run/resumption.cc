@@ -1,6 +1,7 @@
 #include "jobs/run/resumption.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -31,6 +32,20 @@ std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::
   for (std::size_t i = 0; i < state.switches_done; ++i) {
     if (!job.switches[i].learners_per_device.empty()) learners = job.switches[i].learners_per_device;
   }
+  return learners;
+}
+
+// The learners that a tuned job goes on with, on each of `devices` devices of this process. On as many devices in all
+// as the checkpoint has, they are `own`, its numbers on these devices. Other devices get equal parts of its learners.
+std::vector<int> tuned_learners(const std::vector<int>& saved, std::size_t all_devices, const std::vector<int>& own,
+                                const LearnerBounds& bounds, int ceiling) {
+  std::vector<int> learners = own;
+  if (saved.size() != all_devices) {
+    const int all = std::accumulate(saved.begin(), saved.end(), 0);
+    const int devices = static_cast<int>(all_devices);
+    std::ranges::fill(learners, (all + devices / 2) / devices);
+  }
+  for (int& count : learners) count = std::clamp(count, bounds.min, std::min(bounds.max, ceiling));
   return learners;
 }
 
@@ -99,16 +114,16 @@ void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOr
   const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
   const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
   const bool same_devices = saved.origin.devices == present.devices;
-  if (!job.learners_are_given && !job.tuned && same_devices) {
+  if (job.tuned) {
+    state.learners_per_device = tuned_learners(saved.run.learners_per_device, present.devices.size(), learners,
+                                               *job.tuned, session.learner_ceiling());
+  } else if (!job.learners_are_given && same_devices) {
     state.learners_per_device = job.learners_per_device;  // take_learners, as far as memory allows
-  } else if (!same_devices || (!job.tuned && asks_for_other_learners(saved.job_text, job))) {
+  } else if (!same_devices || asks_for_other_learners(saved.job_text, job)) {
     const double epochs =
         static_cast<double>(saved.training.batches) / static_cast<double>(session.training_order().batches_per_epoch());
     state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
-  }
-  if (job.tuned) {
-    for (int& count : state.learners_per_device) count = std::clamp(count, job.tuned->min, job.tuned->max);
   }
   session.restore(saved.training, scheme, scaling, state.learners_per_device);
 }

@@ -18,7 +18,8 @@ void take_learners(const SavedRun& saved, const std::vector<int>& learners, cons
 
 // Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
 // of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
-// goes on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program
+// goes on as a run whose schedule changes the number there. A tuned job keeps the number that it had, or as many
+// learners in all as equal numbers on other devices allow. Adds warnings to `job` if bytes may differ because program
 // or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model. `learners`: as above.
 void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
             Session& session, RunState& state);

@@ -77,20 +77,21 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
   switches.erase(switches.begin());
-  scheduler_ = std::make_unique<scheduler::Scheduler>(scheduler::Options{.learning_rate = job.learning_rate,
-                                                                         .synchronization = job.synchronization,
-                                                                         .switches = switches,
-                                                                         .seed = job.training.seed,
-                                                                         .batches_per_epoch = batches_per_epoch,
-                                                                         .moving_average = job.training.moving_average,
-                                                                         .evaluates_replicas = job.reports_loss_gap,
-                                                                         .may_resize = may_resize(job),
-                                                                         .most_learners = jobs::most_learners(job),
-                                                                         .measures_gradients = measures_gradients(job),
-                                                                         .spike = spike_rule(job, batches_per_epoch),
-                                                                         .compare_rounds = job.compare_rounds,
-                                                                         .statistics_ring = statistics_ring_.get()},
-                                                      pools_, *collective_, processes);
+  scheduler_ = std::make_unique<scheduler::Scheduler>(
+      scheduler::Options{.learning_rate = job.learning_rate,
+                         .synchronization = job.synchronization,
+                         .switches = switches,
+                         .seed = job.training.seed,
+                         .batches_per_epoch = batches_per_epoch,
+                         .moving_average = job.training.moving_average,
+                         .evaluates_replicas = job.reports_loss_gap,
+                         .may_resize = may_resize(job),
+                         .most_learners = jobs::most_learners(job),
+                         .measures_gradients = measures_gradients(job) && processes.rank() == 0,
+                         .spike = spike_rule(job, batches_per_epoch),
+                         .compare_rounds = job.compare_rounds,
+                         .statistics_ring = statistics_ring_.get()},
+      pools_, *collective_, processes);
 }
 
 void Session::open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,

@@ -81,6 +81,7 @@ class Trainer {
     Requests own = end_requests(run_, run_.seconds_since(epoch_start_));
     own.save = checkpoints_ && checkpoints_->is_due();
     own.has_diverged = scheduler().has_divergence();
+    changes_.add_to(own);
     return own;
   }
 

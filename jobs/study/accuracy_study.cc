@@ -12,7 +12,7 @@
 #include "jobs/options/load_job.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/inspection.h"
-#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/tuned_devices.h"
 
 namespace arbalest::jobs {
 

@@ -10,7 +10,7 @@
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/learners/failed_counts.h"
-#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/tuned_changes.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {

@@ -5,7 +5,7 @@
 
 #include "engine/error.h"
 #include "jobs/options/load_job.h"
-#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/tuned_changes.h"
 #include "jobs/run/session.h"
 #include "jobs/run/trainer.h"
 #include "tests/cuda/resizing.h"

@@ -146,6 +146,26 @@ class TrainOverProcesses(unittest.TestCase):
         self.assertEqual(self.summary("grown")["learners"], 4)
         self.assertEqual(self.summary("grown")["model_sha256"], self.summary("scheduled")["model_sha256"])
 
+    def test_a_tuned_run_changes_its_learners_and_its_record_replays_in_one_process(self):
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) < 2:
+            self.skipTest("it takes two cores")
+        devices = ["--set", f'devices=["cpu:{cores[0]}", "cpu:{cores[1]}"]']
+        tuned = ["--set", "learners.per_device.auto={max: 2}", "--set", "training.max_epochs=100"]
+        code, errors = self.train(2, "long", "tuned", *devices, *tuned, "--no-cache")
+        self.assertEqual(code, 0, errors)
+        lines = (self.root / "tuned/metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [row for row in map(json.loads, lines) if row["event"] == "resize"]
+        self.assertTrue(any(row["learners_per_device"] == [2, 2] for row in rows), rows)
+        self.assertTrue(all(row["reason"] for row in rows), rows)
+        summary = self.summary("tuned")
+        self.assertEqual(summary["learners_per_device"], rows[-1]["learners_per_device"])
+        self.assertEqual(summary["learners"], sum(rows[-1]["learners_per_device"]))
+        shutil.copy(self.root / "tuned/replay.txtpb", self.root / "replay.txtpb")
+        code, errors = self.train(1, "replay", "replayed")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("replayed")["model_sha256"], summary["model_sha256"])
+
     def test_the_job_of_a_run_is_the_whole_job(self):
         code, errors = self.train(2, "ratings", "whole-job", *settings(1))
         self.assertEqual(code, 0, errors)
@@ -182,8 +202,6 @@ class TrainOverProcesses(unittest.TestCase):
         self.refused(3, "missing.txtpb: the job file cannot be opened", job="missing")
         self.refused(2, "batch_size must be at least 1", arguments=["--set", "training.batch_size=0"])
         self.refused(2, "cannot create the output directory '/proc/none'", output="/proc/none")
-        auto = ["--set", "learners.per_device.auto={max: 2}"]
-        self.refused(3, "learners.per_device.auto finds the number of learners in runs of one process only", arguments=auto)
         core = min(os.sched_getaffinity(0))
         self.refused(3, "cannot share the device of the job", arguments=["--set", f'devices=["cpu:{core}"]'])
         pull = settings(3, "synchronization.sma.alpha=0.5")

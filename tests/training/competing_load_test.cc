@@ -9,7 +9,7 @@
 
 #include "engine/host/topology.h"
 #include "jobs/report/run_directory.h"
-#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/tuned_changes.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"

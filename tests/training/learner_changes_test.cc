@@ -17,6 +17,7 @@
 #include "jobs/run/inspection.h"
 #include "jobs/run/learners/learner_cache.h"
 #include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/tuned_changes.h"
 #include "learners/learner_pool.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -66,7 +67,8 @@ TEST_CASE("on unlike devices a search begins at each device's cached number", "[
   const jobs::LearnerCache cache(directory.path(), "1");
   cache.remember(job, {4, 1}, 100.0);
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
-  const auto changes = jobs::make_learner_changes(job, *session, &cache);
+  engine::process::World alone;
+  const auto changes = jobs::make_learner_changes(job, *session, &cache, alone);
   const auto change = changes->due(0);
   REQUIRE(change.has_value());
   CHECK(change->to == std::vector<int>{4, 1});
@@ -82,7 +84,8 @@ using Gradients = std::function<void(int learners, scheduler::Progress& progress
 int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache,
              const Gradients& gradients = {}) {
   const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
-  const auto changes = jobs::make_learner_changes(job, *session, &cache);
+  engine::process::World alone;
+  const auto changes = jobs::make_learner_changes(job, *session, &cache, alone);
   const auto& tuned = dynamic_cast<const jobs::TunedChanges&>(*changes);
   scheduler::Scheduler& scheduler = session->scheduler();
   while (!tuned.is_settled()) {

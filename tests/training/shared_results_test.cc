@@ -1,4 +1,5 @@
 // The processes of a run, here threads, find out and decide together.
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <functional>
@@ -143,6 +144,26 @@ TEST_CASE("processes: a request of one rank is known to all at the same stride, 
   for (const auto& own : signals) CHECK(own == std::vector<int>{0, 0, 0, 15, 2, 2, 0, 1});
 }
 
+TEST_CASE("processes: they are prepared when all are, and lack memory if one does", "[processes]") {
+  std::vector<std::string> answers(3);
+  CHECK(on_ranks(3, [&](World& world) {
+          const int rank = world.rank();
+          jobs::Agreement agreement(world);
+          for (int stride = 0; stride < 6; ++stride) {
+            jobs::Requests requests;
+            requests.has_change = rank == 0 && stride == 0;
+            requests.is_prepared = stride >= rank;
+            requests.lacks_memory = rank == 1 && stride >= 1;
+            const jobs::Requests answer = agreement.after_stride(requests);
+            std::string& text = answers[static_cast<std::size_t>(rank)];
+            text += answer.has_change ? "c" : "-";
+            text += answer.is_prepared ? "p" : "-";
+            text += answer.lacks_memory ? "m " : "- ";
+          }
+        }) == kNothing3);
+  for (const std::string& text : answers) CHECK(text == "--- --- c-- --m -pm -pm ");
+}
+
 TEST_CASE("processes: a single process decides at once", "[processes]") {
   World alone;
   jobs::Agreement agreement(alone);
@@ -197,4 +218,35 @@ processes { peer_timeout_seconds: 7 all_reduce: LIBRARY }
     CHECK(job.devices.size() == 1);
   }
   if (engine::host::usable_cores() > 1) CHECK(found[0].devices.front().name != found[1].devices.front().name);
+}
+
+TEST_CASE("processes: the bound of a search counts the learners of all", "[processes]") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "job.txtpb").string();
+  const auto job_over = [&](int ranks, const std::string& more) {
+    tests::write_text(path, R"(
+model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }
+learners { per_device { auto { max: 8 } } })" +
+                                more);
+    std::vector<jobs::JobOptions> found(static_cast<std::size_t>(ranks));
+    CHECK(on_ranks(ranks, [&](World& world) {
+            found[static_cast<std::size_t>(world.rank())] = jobs::load_shared_job(world, path, {});
+          }) == std::vector<std::string>(static_cast<std::size_t>(ranks)));
+    for (const jobs::JobOptions& job : found) {
+      CHECK(job.tuned->max == found.front().tuned->max);
+      CHECK(job.learners_elsewhere == (ranks - 1) * job.tuned->max);
+    }
+    return found.front();
+  };
+  const jobs::JobOptions free = job_over(3, "");
+  CHECK(free.tuned->max == 8);
+  // With alpha 0.5 at most five learners are stable.
+  const jobs::JobOptions stable = job_over(2, "synchronization { sma { alpha: 0.5 } }");
+  CHECK(stable.tuned->max == 2);
+  CHECK(std::ranges::any_of(stable.warnings, [](const std::string& text) {
+    return text.find("all 2 processes together will have at most 2 learners of each device") != std::string::npos;
+  }));
+  // A round of 3 * 5 learners is longer than an epoch of 20,000 / 1,500 mini-batches.
+  const jobs::JobOptions brief = job_over(3, "training { batch_size: 1500 }");
+  CHECK(brief.tuned->max == 4);
 }

@@ -8,13 +8,19 @@ namespace arbalest::jobs {
 
 RoundChanges::RoundChanges(LiveRun& run) : run_(run), synchronization_(sma::name_of(run.job.synchronization.scheme)) {}
 
-void RoundChanges::begin() { changes_ = make_learner_changes(run_.job, *run_.session, run_.context.learner_cache); }
+void RoundChanges::begin() {
+  changes_ = make_learner_changes(run_.job, *run_.session, run_.context.learner_cache, run_.world);
+}
 
 void RoundChanges::go_on() {
   const std::size_t switches = run_.state.switches_done;
   const sma::Options& present = switches > 0 ? run_.job.switches[switches - 1].to : run_.job.synchronization;
   synchronization_ = sma::name_of(present.scheme);
-  changes_ = continue_learner_changes(run_.job, *run_.session, run_.state);
+  changes_ = continue_learner_changes(run_.job, *run_.session, run_.state, run_.world);
+}
+
+void RoundChanges::add_to(Requests& requests) {
+  if (changes_) changes_->add_to(requests);
 }
 
 void RoundChanges::carry_out() {
@@ -37,6 +43,7 @@ void RoundChanges::observe(const scheduler::Progress& progress) {
 
 void RoundChanges::change_learners() {
   if (!changes_) return;
+  changes_->follow(run_.decided);
   scheduler::Scheduler& scheduler = run_.session->scheduler();
   const std::uint64_t batch = scheduler.batches();
   const auto change = changes_->due(batch);

@@ -20,7 +20,9 @@ class RoundChanges {
   // Ends what prepares learners beside the training, so that the session may be restored; go_on() must follow.
   void stop() { changes_.reset(); }
 
-  // Carries out the changes that are due before the next stride.
+  // Adds what this process tells the others about changes.
+  void add_to(Requests& requests);
+  // Carries out the changes that are due before the next stride, as the processes have decided.
   void carry_out();
   // Adds the results of the tasks that have ended since the last call.
   void account(const scheduler::Progress& progress);

@@ -9,13 +9,19 @@ namespace {
 constexpr std::uint64_t kTimeIsOver = 1;
 constexpr std::uint64_t kSave = 2;
 constexpr std::uint64_t kDiverged = 4;
-constexpr int kFirstSignal = 3;  // the bit of signal 0
+constexpr std::uint64_t kChange = 8;
+constexpr std::uint64_t kUnprepared = 16;
+constexpr std::uint64_t kShortage = 32;
+constexpr int kFirstSignal = 6;  // the bit of signal 0
 
 std::uint64_t flags_of(const Requests& requests) {
   std::uint64_t flags = 0;
   if (requests.time_is_over) flags |= kTimeIsOver;
   if (requests.save) flags |= kSave;
   if (requests.has_diverged) flags |= kDiverged;
+  if (requests.has_change) flags |= kChange;
+  if (!requests.is_prepared) flags |= kUnprepared;
+  if (requests.lacks_memory) flags |= kShortage;
   if (requests.stop_signal != 0) flags |= std::uint64_t{1} << (kFirstSignal + requests.stop_signal);
   return flags;
 }
@@ -25,7 +31,10 @@ Requests requests_of(std::uint64_t flags) {
   return {.stop_signal = signals == 0 ? 0 : std::countr_zero(signals),
           .time_is_over = (flags & kTimeIsOver) != 0,
           .save = (flags & kSave) != 0,
-          .has_diverged = (flags & kDiverged) != 0};
+          .has_diverged = (flags & kDiverged) != 0,
+          .has_change = (flags & kChange) != 0,
+          .is_prepared = (flags & kUnprepared) == 0,
+          .lacks_memory = (flags & kShortage) != 0};
 }
 
 }  // namespace

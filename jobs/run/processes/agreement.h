@@ -14,6 +14,10 @@ struct Requests {
   bool time_is_over = false;  // training.max_minutes
   bool save = false;          // a checkpoint is due, or asked for
   bool has_diverged = false;  // the scheduler has found a divergence that it keeps
+  // These are for changes of the number of learners (shared_changes.h).
+  bool has_change = false;    // rank 0 has chosen a change
+  bool is_prepared = false;   // this process is done with preparing it; as an answer: all processes are
+  bool lacks_memory = false;  // it did not fit
 
   bool end_rounds() const { return stop_signal != 0 || time_is_over || has_diverged; }
 };

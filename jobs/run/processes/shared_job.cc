@@ -1,6 +1,5 @@
 #include "jobs/run/processes/shared_job.h"
 
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,8 +10,8 @@
 #include "engine/error.h"
 #include "engine/process/packing.h"
 #include "jobs/options/load_job.h"
-#include "jobs/options/readers/learners_reader.h"
 #include "jobs/run/processes/device_share.h"
+#include "jobs/run/processes/shared_bounds.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
@@ -31,15 +30,6 @@ SourceText broadcast_source(World& world, const std::string& path) {
   world.broadcast(message);
   std::vector<std::string> parts = engine::process::unpack(message);
   return {std::move(parts[0]), std::move(parts[1])};
-}
-
-void check_shareable(const JobOptions& job) {
-  if (job.tuned) {
-    engine::fail(
-        engine::ErrorKind::kInvalidJob,
-        "learners.per_device.auto finds the number of learners in runs of one process only; run 'arbalest tune' "
-        "on one of the machines, and set learners.per_device.fixed");
-  }
 }
 
 // The settings of the user, with these devices.
@@ -66,21 +56,13 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
   std::string text;
   together(world, [&] {
     job = parse_job(source, overrides);
-    check_shareable(job);
     text = job.resolved_text;
     share = share_of_devices(job.devices, world, are_divided);
     job = parse_job(source, with_devices(overrides, share.devices));
   });
   world.broadcast(text);
   job.resolved_text = std::move(text);
-  const std::vector<int> learners = join(world, {most_learners(job)});
-  job.learners_elsewhere = std::reduce(learners.begin(), learners.end()) - most_learners(job);
-  together(world, [&] {
-    const std::string problem = instability_of_all(job);
-    if (!problem.empty()) {
-      engine::fail(engine::ErrorKind::kInvalidJob, "with the learners of all {} processes: {}", world.size(), problem);
-    }
-  });
+  share_bounds(world, job);
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   if (job.training.divergence.rolls_back) {
     job.warnings.push_back(

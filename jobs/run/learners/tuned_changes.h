@@ -1,0 +1,47 @@
+// Changes that the auto-tuner decides in a run of one process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "jobs/run/learners/fleet_search.h"
+#include "jobs/run/learners/learner_changes.h"
+#include "jobs/run/learners/learner_preparation.h"
+#include "jobs/run/session.h"
+
+namespace arbalest::jobs {
+
+// The tuner is fed with the run's progress, and learners are prepared beside the training.
+class TunedChanges final : public LearnerChanges {
+ public:
+  // For a job with bounds. If the first number does not fit into memory, the search begins at a lower one.
+  TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess);
+
+  void observe(const scheduler::Progress& progress, double seconds) override;
+  std::optional<LearnerChange> due(std::uint64_t batch) override;
+  void settle() override { preparation_.wait(); }
+
+  const autotuner::FleetTuner& tuner() const noexcept { return search_.tuner(); }
+  // Whether the search has ended and due() has returned its choice.
+  bool is_settled() const noexcept { return !tuner().searching() && !change_; }
+  // FleetSearch describes these.
+  const std::vector<autotuner::Configuration>& space() const { return search_.space(); }
+  DeviceConfigurations measured_with(const autotuner::Point& point) const { return search_.measured_with(point); }
+  std::vector<DeviceConfigurations> equal_counts() const { return search_.equal_counts(); }
+  const autotuner::Efficiency& efficiency() const noexcept { return search_.efficiency(); }
+  DeviceConfigurations present() const { return search_.present(); }
+
+ private:
+  void begin();
+  void decide(LearnerChange change);
+
+  Session& session_;
+  FleetSearch search_;
+  std::vector<int> present_;             // by device
+  std::optional<LearnerChange> change_;  // the decided change, whose learners are being prepared
+  bool releases_ = false;                // whether the search has ended and idle learners still exist
+  LearnerPreparation preparation_;       // it uses the session, so it must end first
+};
+
+}  // namespace arbalest::jobs
