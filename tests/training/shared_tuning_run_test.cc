@@ -111,7 +111,8 @@ void train(World& world, const jobs::JobOptions& job, const fs::path& output, in
 
 // `looks`: after which a signal comes to the last process; 0: none comes.
 Run train_over(int ranks, const jobs::JobOptions& job, const fs::path& output, int looks = 0) {
-  Run run{.summaries = std::vector<RunSummary>(static_cast<std::size_t>(ranks))};
+  Run run;
+  run.summaries.resize(static_cast<std::size_t>(ranks));
   if (ranks == 1) {
     World alone;
     train(alone, job, output, looks, run);
@@ -195,9 +196,11 @@ TEST_CASE("processes: a divergence during a search ends all, or rolls all back",
   for (const bool rolls_back : {false, true}) {
     CAPTURE(rolls_back);
     const TemporaryDirectory output;
-    std::vector<std::string> settings = {"learners.per_device.auto={max: 4}", "learning_rate.base=1e30"};
+    std::vector<std::string> settings = {"learners.per_device.auto={max: 4}"};
     if (rolls_back) settings.emplace_back("training.on_divergence=ROLL_BACK");
-    const Run run = train_over(2, digits_job(settings), output.path());
+    jobs::JobOptions job = digits_job(settings);
+    job.learning_rate.base = 1e30;  // more than a job file may ask for
+    const Run run = train_over(2, job, output.path());
     for (const RunSummary& summary : run.summaries) {
       CHECK(summary.status == RunStatus::kDiverged);
       CHECK(summary.mini_batches == run.summary().mini_batches);
