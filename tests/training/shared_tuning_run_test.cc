@@ -199,7 +199,7 @@ TEST_CASE("processes: a divergence during a search ends all, or rolls all back",
     std::vector<std::string> settings = {"learners.per_device.auto={max: 4}"};
     if (rolls_back) settings.emplace_back("training.on_divergence=ROLL_BACK");
     jobs::JobOptions job = digits_job(settings);
-    job.learning_rate.base = 1e30;  // more than a job file may ask for
+    job.learning_rate.base = 1e38;  // more than a job file may ask for; outputs overflow
     const Run run = train_over(2, job, output.path());
     for (const RunSummary& summary : run.summaries) {
       CHECK(summary.status == RunStatus::kDiverged);
