@@ -156,7 +156,7 @@ TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops
   SavedRun saved;
   saved.run.metrics_bytes = whole.size();
   RunStart resumed = some_start();
-  resumed.resumed = ResumeRow{.batch = 10, .epoch = 2.0};
+  resumed.resumed.emplace();
   const auto resume = [&](const std::string& text) {
     tests::write_text(log, text);
     RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
