@@ -1,6 +1,7 @@
 #include "engine/process/launch.h"
 
 #include <charconv>
+#include <string_view>
 
 #include "engine/error.h"
 
@@ -14,11 +15,13 @@ struct LauncherVariables {
   const char* size;  // null: the launcher does not tell it
 };
 
+constexpr const char* kSrun = "srun";
+
 // The order matters: mpirun may run inside a job of Slurm. A batch script of Slurm has SLURM_PROCID and SLURM_NTASKS,
 // but is one process; the number of tasks of a step is set by srun only.
 constexpr LauncherVariables kLaunchers[] = {
     {"mpirun of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {kSrun, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
     {"mpiexec", "PMI_RANK", "PMI_SIZE"},
     {"a launcher with PMIx", "PMIX_RANK", nullptr},
 };
@@ -37,6 +40,11 @@ std::optional<int> number(const Variables& variables, const char* name) {
   return value;
 }
 
+// srun tells MPI of the other tasks by PMIx or PMI, as its option --mpi says, which may be none of both.
+bool tells_mpi(const Variables& variables, std::string_view launcher) {
+  return launcher != kSrun || variables("PMIX_RANK") || variables("PMI_RANK");
+}
+
 }  // namespace
 
 std::optional<Launch> find_launch(const Variables& variables) {
@@ -45,7 +53,7 @@ std::optional<Launch> find_launch(const Variables& variables) {
     const std::optional<int> size = number(variables, names.size);
     if (names.size == nullptr ? !rank : !size) continue;
     if (size == 1) return std::nullopt;
-    return Launch{names.launcher, rank.value_or(0), size.value_or(0)};
+    return Launch{names.launcher, rank.value_or(0), size.value_or(0), tells_mpi(variables, names.launcher)};
   }
   return std::nullopt;
 }

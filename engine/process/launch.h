@@ -10,7 +10,8 @@ namespace arbalest::engine::process {
 struct Launch {
   std::string launcher;  // "mpirun of Open MPI"
   int rank = 0;
-  int size = 0;  // 0: unknown
+  int size = 0;           // 0: unknown
+  bool tells_mpi = true;  // whether the launcher has told MPI where the other processes are
 };
 
 // Returns the value of an environment variable, if it is set. Only cli reads the environment.

@@ -62,6 +62,17 @@ TEST_CASE("launch: mpirun inside a job of Slurm counts, not the job's step") {
   CHECK(launch->size == 8);
 }
 
+TEST_CASE("launch: srun has told MPI of the other processes only if PMIx or PMI has") {
+  const std::map<std::string, std::string> srun{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+  CHECK_FALSE(launch_of(srun)->tells_mpi);
+  for (const char* name : {"PMIX_RANK", "PMI_RANK"}) {
+    std::map<std::string, std::string> told = srun;
+    told[name] = "1";
+    CHECK(launch_of(told)->tells_mpi);
+  }
+  CHECK(launch_of({{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "3"}})->tells_mpi);
+}
+
 TEST_CASE("launch: a variable that is no number is named") {
   for (const char* value : {"", "two", "-1", "2x", "99999999999"}) {
     CAPTURE(value);
