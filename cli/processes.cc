@@ -14,6 +14,7 @@
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
 #include "engine/process/launch.h"
+#include "engine/process/srun.h"
 #include "jobs/messages/failure.h"
 #include "jobs/run/processes/shared_results.h"
 
@@ -63,7 +64,7 @@ void require_one_process(const std::string& command) {
 
 int run_in_processes(const std::function<int(World&)>& body) {
   const std::optional<engine::process::Launch> launch = engine::process::find_launch(variable);
-  if (launch && !launch->tells_mpi) {
+  if (launch && engine::process::is_srun_without_mpi(variable)) {
     leave(*launch, fmt::format("{} has started {} processes, but not told MPI of them: add --mpi=pmix (Open MPI) or "
                                "--mpi=pmi2 (MPICH)",
                                launch->launcher, launch->size));

@@ -1,9 +1,9 @@
 #include "engine/process/launch.h"
 
 #include <charconv>
-#include <string_view>
 
 #include "engine/error.h"
+#include "engine/process/srun.h"
 
 namespace arbalest::engine::process {
 
@@ -40,11 +40,6 @@ std::optional<int> number(const Variables& variables, const char* name) {
   return value;
 }
 
-// srun tells MPI of the other tasks by PMIx or PMI, as its option --mpi says, which may be none of both.
-bool tells_mpi(const Variables& variables, std::string_view launcher) {
-  return launcher != kSrun || variables("PMIX_RANK") || variables("PMI_RANK");
-}
-
 }  // namespace
 
 std::optional<Launch> find_launch(const Variables& variables) {
@@ -53,9 +48,14 @@ std::optional<Launch> find_launch(const Variables& variables) {
     const std::optional<int> size = number(variables, names.size);
     if (names.size == nullptr ? !rank : !size) continue;
     if (size == 1) return std::nullopt;
-    return Launch{names.launcher, rank.value_or(0), size.value_or(0), tells_mpi(variables, names.launcher)};
+    return Launch{names.launcher, rank.value_or(0), size.value_or(0)};
   }
   return std::nullopt;
+}
+
+bool is_srun_without_mpi(const Variables& variables) {
+  const std::optional<Launch> launch = find_launch(variables);
+  return launch && launch->launcher == kSrun && !variables("PMIX_RANK") && !variables("PMI_RANK");
 }
 
 }  // namespace arbalest::engine::process

@@ -10,8 +10,7 @@ namespace arbalest::engine::process {
 struct Launch {
   std::string launcher;  // "mpirun of Open MPI"
   int rank = 0;
-  int size = 0;           // 0: unknown
-  bool tells_mpi = true;  // whether the launcher has told MPI where the other processes are
+  int size = 0;  // 0: unknown
 };
 
 // Returns the value of an environment variable, if it is set. Only cli reads the environment.
