@@ -22,6 +22,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import struct
 import sys
 import tempfile
@@ -115,7 +116,7 @@ def problem_of(kind, point, rank, code, errors):
         return "exit code 0"
     if kind in SILENT and code != 8:
         return f"exit code {code}, not 8: {errors[-400:]}"
-    if re.search(rf"\brank {rank} (on host|with PID|on node)", errors):
+    if re.search(rf"\brank {rank} (on host|with PID|on node)|Process name: \[\[\d+,\d+\],{rank}\]", errors):
         return ""
     if point == "START" and "MPI has not started" in errors:
         return ""
@@ -128,7 +129,7 @@ def cases(has_freezer):
     """All cases, in an order in which the first differ in all respects, and those that take two minutes come last."""
     found = [(kind, rank, point) for point in POINTS for rank in range(RANKS) for kind in KINDS]
     found = [case for case in found if has_freezer or case[0] != "FREEZER"]
-    random.Random(14).shuffle(found)
+    random.Random(1535).shuffle(found)  # the first eight cases have every kind, rank and point
     return sorted(found, key=lambda case: case[2] == "START" and case[0] in SILENT)
 
 
@@ -165,7 +166,9 @@ class Trials:
         if left:
             problem = f"the processes {left} are left"
         row = {"kind": kind, "rank": rank, "point": point, "count": count, "code": code, "seconds": round(seconds, 1)}
-        return {**row, "problem": problem or self.problem_of_resumption(run)}
+        row["problem"] = problem or self.problem_of_resumption(run)
+        shutil.rmtree(run, ignore_errors=True)  # a fault at the start comes before the run has a directory
+        return row
 
     def problem_of_resumption(self, run):
         words = [self.root / "job.txtpb", "--quiet", "--output", run, "--resume=auto", "--set", "learners.per_device.fixed=2"]

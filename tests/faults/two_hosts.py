@@ -7,10 +7,12 @@ The cases:
     whole   the network works; the model has the bytes of a run on one machine
     slow    100 Mbit/s; the model has the same bytes
     down    the interface of the second machine goes down during the training
-    silent  the first machine drops all that arrives, without a word, during the training
+    silent  the network drops everything, without a word, during the training
+    deaf    the first machine drops all that arrives, but what it sends gets through
 
-After `down` and `silent` a process on each machine must name a process of the other one, with its host; all processes must
-end, and mpirun with exit code 8; and with --resume=auto the run goes on, on the first machine alone, to the same bytes.
+After `down` and `silent` a process on each machine must name a process of the other one, with its host; after `deaf` all
+name one of the second machine, because that one hears of its own silence. All processes must end, and the daemon of mpirun on the machine that is cut off, and mpirun with exit code 8. With --resume=auto the run must go
+on, on one machine, to the same bytes.
 
     tests/faults/two_hosts.py                                     # each case once, two minutes
     tests/faults/two_hosts.py --trials 40 --results hosts.jsonl
@@ -33,7 +35,8 @@ import processes
 import trials
 
 HOSTS = ("one", "two")
-CASES = ("whole", "slow", "down", "silent")
+CASES = ("whole", "slow", "down", "silent", "deaf")
+CUTS = ("down", "silent", "deaf")
 NETWORK = "10.77.0"
 TIMEOUT = 4  # seconds: processes.peer_timeout_seconds
 LIMIT = 120  # seconds after which processes that were cut off are left
@@ -41,7 +44,7 @@ LIMIT = 120  # seconds after which processes that were cut off are left
 JOB = f"""
 model {{ zoo {{ lenet {{}} }} }}
 data {{ npy {{ directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 }} }}
-training {{ batch_size: 8 max_epochs: 4 }}
+training {{ batch_size: 8 max_epochs: 2 }}
 optimizer {{ sgd {{ momentum: 0.9 }} }}
 learning_rate {{ base: 0.003 }}
 learners {{ per_device {{ fixed: 1 }} }}
@@ -49,6 +52,9 @@ processes {{ peer_timeout_seconds: {TIMEOUT} }}
 checkpoint {{ every_batches: 40 keep_last: 2 }}
 """
 
+# Without these settings the daemon of a host that is cut off ends eight minutes after its processes.
+KEEP_ALIVE = ["--mca", "oob_tcp_keepalive_time", "5", "--mca", "oob_tcp_keepalive_intvl", "2"]
+KEEP_ALIVE += ["--mca", "oob_tcp_keepalive_probes", "3"]
 # mpirun calls this to start its daemon on a host.
 AGENT = '#!/bin/sh\nhost=$1; shift\nexec ip netns exec "$host" unshare --uts sh -c "hostname $host; $*"\n'
 # Each rank keeps what it says, because a cut network loses what goes through mpirun.
@@ -59,8 +65,14 @@ def call(*words):
     subprocess.run([str(word) for word in words], check=True, capture_output=True)
 
 
+def hide_other_networks():
+    """The names of network namespaces are files; from here on this test sees and makes only its own."""
+    pathlib.Path("/run/netns").mkdir(exist_ok=True)
+    call("mount", "-t", "tmpfs", "tmpfs", "/run/netns")
+
+
 def connect_hosts():
-    for number, host in enumerate(HOSTS, 1):
+    for host in HOSTS:
         call("ip", "netns", "add", host)
         call("ip", "-n", host, "link", "set", "lo", "up")
     call("ip", "link", "add", "veth1", "netns", HOSTS[0], "type", "veth", "peer", "name", "veth2", "netns", HOSTS[1])
@@ -84,27 +96,31 @@ def cut(case):
     if case == "down":
         call("ip", "-n", HOSTS[1], "link", "set", "veth2", "down")
         return
-    on_first = ["ip", "netns", "exec", HOSTS[0], "nft"]
-    call(*on_first, "add", "table", "ip", "cut")
-    call(*on_first, "add", "chain", "ip", "cut", "input", "{ type filter hook input priority 0; policy accept; }")
-    call(*on_first, "add", "rule", "ip", "cut", "input", "iifname", "veth1", "drop")
+    on_first = ["ip", "netns", "exec", HOSTS[0], "nft", "add"]
+    call(*on_first, "table", "ip", "cut")
+    for hook, side in (("input", "iifname"), ("output", "oifname")):
+        if hook == "output" and case == "deaf":
+            continue
+        call(*on_first, "chain", "ip", "cut", hook, f"{{ type filter hook {hook} priority 0; policy accept; }}")
+        call(*on_first, "rule", "ip", "cut", hook, side, "veth1", "drop")
 
 
 def launch(program, root, run):
     network = ["--mca", "btl_tcp_if_include", f"{NETWORK}.0/24", "--mca", "oob_tcp_if_include", f"{NETWORK}.0/24"]
     words = ["mpirun", "--mca", "plm_rsh_agent", root / "agent", "--host", ",".join(f"{host}:2" for host in HOSTS)]
-    words += [*network, "--mca", "btl", "self,vader,tcp", "--bind-to", "none", "-np", "4", "sh", "-c", RANK, "rank"]
+    words += [*network, *KEEP_ALIVE, "--mca", "btl", "self,vader,tcp", "--bind-to", "none", "-np", "4", "sh", "-c", RANK, "rank"]
     words += [program, "train", root / "job.txtpb", "--quiet", "--output", run]
     inside = f"hostname {HOSTS[0]}; exec \"$@\""
     command = ["ip", "netns", "exec", HOSTS[0], "unshare", "--uts", "sh", "-c", inside, "sh", *map(str, words)]
-    return subprocess.Popen(
-        command, env=processes.environment(), cwd=run.parent, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-        start_new_session=True,
-    )
+    # A file: a daemon that is cut off would keep a pipe open.
+    with (run.parent / "mpirun.log").open("w", encoding="utf-8") as log:
+        return subprocess.Popen(
+            command, env=processes.environment(), cwd=run.parent, stdout=log, stderr=log, start_new_session=True
+        )
 
 
-def ranks_left(program):
-    """The processes of this program. Those of other tests are in other namespaces."""
+def running(program):
+    """The processes of a program. Those of other tests are in other namespaces."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -115,15 +131,23 @@ def ranks_left(program):
     return found
 
 
+def seconds_until(is_over, begin):
+    """Waits until LIMIT after `begin`, at most."""
+    while not is_over() and time.monotonic() < begin + LIMIT:
+        time.sleep(0.05)
+    return round(time.monotonic() - begin, 1)
+
+
 def text_of(path):
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def problem_of_ranks(place):
+def problem_of_ranks(place, case):
     """What is wrong with what the ranks of both hosts say after the network was cut; "" if nothing is."""
-    for ranks, others, host in (((0, 1), "[23]", HOSTS[1]), ((2, 3), "[01]", HOSTS[0])):
+    named_on_second = ("[23]", HOSTS[1]) if case == "deaf" else ("[01]", HOSTS[0])
+    for ranks, (others, host) in (((0, 1), ("[23]", HOSTS[1])), ((2, 3), named_on_second)):
         said = "".join(text_of(place / f"errors.{rank}") for rank in ranks)
-        if not re.search(rf"rank {others} on host {host} is dead", said):
+        if not re.search(rf"rank {others} on host {host}(\) as dead| is dead)", said):
             return f"the ranks {ranks} do not name a rank on host {host}: {said[-600:]}"
     return ""
 
@@ -150,14 +174,16 @@ class Hosts:
             if case == "slow":
                 slow_down()
             process = launch(self.program, self.root, run)
-            return {"case": case, **(self.end_whole(process, run) if case in ("whole", "slow") else self.end_cut(process, run, case))}
+            row = self.end_whole(process, run) if case not in CUTS else self.end_cut(process, run, case)
+            return {"case": case, **row}
         finally:
             disconnect_hosts()
+            shutil.rmtree(place)
 
     def end_whole(self, process, run):
         begin = time.monotonic()
-        code, errors = processes.end(process)
-        problem = f"exit code {code}: {errors}" if code != 0 else ""
+        code = process.wait(timeout=processes.LIMIT)
+        problem = f"exit code {code}: {text_of(run.parent / 'mpirun.log')}" if code != 0 else ""
         if code == 0 and dead_ranks.model_of(run) != self.expected:
             problem = "the model has other bytes than that of one machine"
         return {"seconds": round(time.monotonic() - begin, 1), "problem": problem}
@@ -168,21 +194,20 @@ class Hosts:
             time.sleep(0.01)
         cut(case)
         begin = time.monotonic()
-        while ranks_left(self.program) and time.monotonic() < begin + LIMIT:
-            time.sleep(0.05)
-        row = {"seconds": round(time.monotonic() - begin, 1)}
-        left = ranks_left(self.program)
-        problem = f"the processes {left} are left" if left else problem_of_ranks(run.parent)
-        while process.poll() is None and time.monotonic() < begin + LIMIT:
-            time.sleep(0.05)
-        row["mpirun_seconds"] = round(time.monotonic() - begin, 1)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            problem = problem or "mpirun does not end"
-        process.communicate()
-        row["code"] = process.returncode
+        row = {
+            "seconds": seconds_until(lambda: not running(self.program), begin),
+            "mpirun_seconds": seconds_until(lambda: process.poll() is not None, begin),
+            "daemon_seconds": seconds_until(lambda: not running("orted"), begin),
+        }
+        left = [*running(self.program), *running("mpirun"), *running("orted")]
+        for number in left:
+            os.kill(number, signal.SIGKILL)
+        row["code"] = process.wait()
+        if left:
+            return {**row, "problem": f"the processes {left} are left"}
+        problem = problem_of_ranks(run.parent, case)
         if row["code"] != 8:
-            problem = problem or f"the exit code of mpirun is {row['code']}"
+            problem = problem or f"the exit code of mpirun is {row['code']}: {text_of(run.parent / 'mpirun.log')}"
         return {**row, "problem": problem or self.problem_of_resumption(run)}
 
     def problem_of_resumption(self, run):
@@ -211,6 +236,7 @@ def main():
         print(f"skipped: {reason}")
         return processes.SKIPPED
     namespaces.enter()
+    hide_other_networks()
     arguments.at_once = 1  # four processes already share the cores
     with processes.scratch() as name:
         root = pathlib.Path(name)
@@ -225,7 +251,7 @@ def main():
             return 1
 
         def text(rows):
-            slowest = max(row.get("seconds", 0) for row in rows if row.get("case") in ("down", "silent"))
+            slowest = max(row.get("seconds", 0) for row in rows if row.get("case") in CUTS)
             return f"runs on two hosts ended as they must; after a cut all processes ended within {slowest:.1f} s"
 
         return trials.run(arguments, hosts.trial, text)

@@ -65,8 +65,8 @@ class WrongLaunches(unittest.TestCase):
             shutil.copy(module, directory / MODULE)
         return directory / "arbalest"
 
-    def train(self, program, output, *arguments, count=2):
-        words = ["job.txtpb", "--quiet", "--output", output, *arguments]
+    def train(self, program, output, *arguments, count=2, job="job.txtpb"):
+        words = [job, "--quiet", "--output", output, *arguments]
         return processes.end(processes.launch(program, count, words, self.root))
 
     def call(self, *command):
@@ -124,20 +124,16 @@ class WrongLaunches(unittest.TestCase):
         cores = sorted(os.sched_getaffinity(0))
         if len(cores) < 2 or is_missing("taskset"):
             self.skipTest("needs two cores and taskset")
-        # Both ranks may be given the second device: the numbers of ranks on the machine decide.
+        devices = f'devices: "cpu:{cores[0]}" devices: "cpu:{cores[1]}"'
+        (self.root / "devices.txtpb").write_text(JOB + devices, encoding="utf-8")
         program = self.as_rank_1("one-core", f'taskset --cpu-list {cores[0]} {PROGRAM} "$@"')
-        devices = f'devices=["cpu:{cores[0]}", "cpu:{cores[1]}"]'
-        self.refused(self.train(program, "refused", "--set", devices), 3, f"rank 1 on host")
+        result = self.train(program, "refused", job="devices.txtpb")
+        self.refused(result, 3, f"device 'cpu:{cores[1]}': this process has no core {cores[1]}")
+        self.assertIn("rank 1 on host", result[1])
 
-    def test_more_learners_than_mini_batches(self):
-        for count, learners in ((1, 4), (4, 1)):
-            sizes = ["--set", "training.batch_size=400", "--set", f"learners.per_device.fixed={learners}"]
-            if count == 1:
-                code, errors = self.call(PROGRAM, "train", "job.txtpb", "-q", "--output", f"few-{count}", *sizes)
-            else:
-                code, errors = self.train(PROGRAM, f"few-{count}", *sizes, count=count)
-            self.assertEqual(code, 0, errors)
-        self.assertEqual(self.summary("few-1")["model_sha256"], self.summary("few-4")["model_sha256"])
+    def test_more_processes_than_mini_batches_in_an_epoch(self):
+        result = self.train(PROGRAM, "refused", "--set", "training.batch_size=400", count=4)
+        self.refused(result, 3, "a round of 4 learners with period 1 needs 4 mini-batches, but an epoch has 2")
 
     def test_a_mini_batch_that_is_larger_than_the_data(self):
         self.refused(self.train(PROGRAM, "refused", "--set", "training.batch_size=2000"), 3, "batch_size")
