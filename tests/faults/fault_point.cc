@@ -54,6 +54,8 @@ void write_line(const std::string& path, const std::string& line) {
 
 void have_fault() {
   const std::string kind = variable("FAULT_KIND");
+  const std::string line = "fault_point: " + kind + "\n";
+  if (write(STDERR_FILENO, line.data(), line.size()) < 0) _exit(99);
   if (kind == "SIGKILL") kill(getpid(), SIGKILL);
   if (kind == "SIGSTOP") kill(getpid(), SIGSTOP);
   if (kind == "SIGSEGV") raise(SIGSEGV);
