@@ -115,20 +115,20 @@ def thaw(group):
 def problem_of(kind, point, rank, code, errors):
     """What is wrong with the end of a run whose rank had a fault; "" if nothing is."""
     if "fault_point: " + kind not in errors:
-        return f"the fault was not reached: {errors[-400:]}"
+        return f"the fault was not reached: {errors[:600]}"
     if code == 0 and kind == "EXCEPTION" and point == "SAVE" and MESSAGE in errors:
         return ""  # a checkpoint that cannot be written causes a warning
     if code == 0:
-        return f"exit code 0: {errors[-400:]}"
+        return f"exit code 0: {errors[:600]}"
     if kind in SILENT and code != 8:
-        return f"exit code {code}, not 8: {errors[-400:]}"
+        return f"exit code {code}, not 8: {errors[:600]}"
     if re.search(rf"\brank {rank} (on host|with PID|on node)|Process name: \[\[\d+,\d+\],{rank}\]", errors):
         return ""
     if point == "START" and "MPI has not started" in errors:
         return ""
     if point == "END" and "MPI does not end" in errors:
         return ""
-    return f"exit code {code}, and nobody names rank {rank}: {errors[-600:]}"
+    return f"exit code {code}, and nobody names rank {rank}: {errors[:600]}"
 
 
 def cases(has_freezer):
@@ -177,11 +177,13 @@ class Trials:
         return row
 
     def problem_of_resumption(self, run):
-        words = [self.root / "job.txtpb", "--quiet", "--output", run, "--resume=auto", "--set", "learners.per_device.fixed=2"]
+        """A run that ended by an error before its first checkpoint begins anew, in another directory."""
+        output = run if any((run / "checkpoints").glob("[0-9]*")) else run / "anew"
+        words = [self.root / "job.txtpb", "--quiet", "--output", output, "--resume=auto", "--set", "learners.per_device.fixed=2"]
         code, errors = processes.end(processes.launch(self.program, 2, words, self.root))
         if code != 0:
-            return f"resumed with exit code {code}: {errors[-400:]}"
-        return "" if model_of(run) == self.expected else "the resumed run has other bytes"
+            return f"resumed with exit code {code}: {errors[:400]}"
+        return "" if model_of(output) == self.expected else "the resumed run has other bytes"
 
 
 def main():

@@ -37,6 +37,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
 MpiDefault=pmix
+SchedulerParameters=sched_interval=1
 ReturnToService=2
 SlurmdParameters=config_overrides
 NodeName={host} NodeAddr=127.0.0.1 CPUs=8 State=UNKNOWN

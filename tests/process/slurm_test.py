@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -117,6 +118,18 @@ class Slurm(unittest.TestCase):
         self.assertEqual(code, 2, errors)
         self.assertEqual(errors.count("arbalest: error: srun has started 2 processes, but not told MPI"), 1, errors)
         self.assertFalse((self.root / "lonely").exists())
+
+    @unittest.skipIf(shutil.which("mpicxx.mpich") is None, "MPICH's compiler is not installed")
+    def test_mpich_needs_pmi2(self):
+        program = processes.copy_with_mpich(PROGRAM, self.root / "with-mpich")
+        words = [program, "train", "job.txtpb", "--quiet", "--output"]
+        code, _, errors = srun(self.root, 2, *words, "by-pmix", options=["--mpi=pmix"])
+        self.assertEqual(code, 2, errors)
+        self.assertIn("srun has started 2 processes, but MPI (MPICH", errors)
+        self.assertFalse((self.root / "by-pmix").exists())
+        code, _, errors = srun(self.root, 2, *words, "by-pmi2", options=["--mpi=pmi2"])
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("by-pmi2")["model_sha256"], self.expected["model_sha256"])
 
     def test_survivors_name_a_rank_that_slurm_does_not_miss(self):
         words = ["train", "job.txtpb", "--quiet", "--output", "stopped", "--set", "training.max_epochs=1000"]

@@ -20,8 +20,6 @@ import kill_runs  # noqa: E402
 import processes  # noqa: E402
 
 PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
-MODULE = "libarbalest_mpi.so"
-MODULE_SOURCE = HERE.parents[1] / "engine/process/mpi/module.cc"
 
 JOB = """
 model { zoo { matrix_factorization { width: 4 mean: 3.0 } } }
@@ -55,15 +53,6 @@ class WrongLaunches(unittest.TestCase):
     def as_rank_1(self, name, command):
         """A program whose rank 1 is another command; "$@" are the arguments of both."""
         return self.script(name, f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec {command}\nexec {PROGRAM} "$@"')
-
-    def copy_of_program(self, name, module=None):
-        """A copy of the program, with this module beside it, if any."""
-        directory = self.root / name
-        directory.mkdir()
-        shutil.copy(PROGRAM, directory / "arbalest")
-        if module is not None:
-            shutil.copy(module, directory / MODULE)
-        return directory / "arbalest"
 
     def train(self, program, output, *arguments, count=2, job="job.txtpb"):
         words = [job, "--quiet", "--output", output, *arguments]
@@ -105,7 +94,7 @@ class WrongLaunches(unittest.TestCase):
     def test_another_version(self):
         version = subprocess.run([str(PROGRAM), "--version"], capture_output=True, text=True, check=True).stdout
         commit = version[version.index("(") + 1 : version.index(")")].encode()
-        other = self.copy_of_program("version", PROGRAM.parent / MODULE)
+        other = processes.copy_of_program(PROGRAM, self.root / "version", PROGRAM.parent / processes.MODULE)
         content = other.read_bytes()
         self.assertIn(commit + b"\0", content)
         other.write_bytes(content.replace(commit + b"\0", b"x" * len(commit) + b"\0"))
@@ -113,10 +102,10 @@ class WrongLaunches(unittest.TestCase):
         self.refused(self.train(program, "refused"), 2, "runs another version of the program than rank 0")
 
     def test_no_module(self):
-        lonely = self.copy_of_program("lonely")
+        lonely = processes.copy_of_program(PROGRAM, self.root / "lonely")
         code, errors = self.train(lonely, "refused")
         self.assertEqual(code, 2, errors)
-        self.assertIn(f"but Arbalest was built without MPI: there is no {MODULE} in {lonely.parent}", errors)
+        self.assertIn(f"but Arbalest was built without MPI: there is no {processes.MODULE} in {lonely.parent}", errors)
         self.assertFalse((self.root / "refused").exists())
         self.refused(self.train(self.as_rank_1("one-lonely", f'{lonely} "$@"'), "refused"), 2, "was built without MPI")
 
@@ -159,12 +148,7 @@ class WrongLaunches(unittest.TestCase):
 
     @unittest.skipIf(is_missing("mpicxx.mpich"), "MPICH's compiler is not installed")
     def test_built_against_mpich(self):
-        module = self.root / MODULE
-        code, errors = self.call(
-            "mpicxx.mpich", "-std=c++20", "-O2", "-shared", "-fPIC", f"-I{HERE.parents[1]}", MODULE_SOURCE, "-o", module
-        )
-        self.assertEqual(code, 0, errors)
-        program = self.copy_of_program("mpich", module)
+        program = processes.copy_with_mpich(PROGRAM, self.root / "mpich")
         code, errors = self.train(program, "refused")
         self.assertEqual(code, 2, errors)
         self.assertIn("mpirun of Open MPI has started 2 processes, but MPI (MPICH", errors)
