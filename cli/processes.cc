@@ -7,12 +7,14 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/environment.h"
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
+#include "cli/source_commit.h"
 #include "engine/process/launch.h"
 #include "engine/process/srun.h"
 #include "jobs/messages/failure.h"
@@ -40,8 +42,20 @@ std::optional<std::string> variable(const char* name) {
   std::exit(kUsageError);
 }
 
+// All hosts must have the same program. Other versions may exchange other messages, or compute other bytes.
+void require_same_program(World& world) {
+  const std::string own = fmt::format("{} ({})", ARBALEST_VERSION, source_commit());
+  const std::vector<int> others = world.agree(own);
+  if (others.empty()) return;
+  throw jobs::SharedError(engine::ErrorKind::kUsage,
+                          fmt::format("rank {} on host {} runs another version of the program than rank 0 (arbalest "
+                                      "{}); install the same build on all hosts",
+                                      others.front(), world.host(others.front()), own));
+}
+
 int run_together(World& world, const std::function<int(World&)>& body) {
   try {
+    require_same_program(world);
     const int code = body(world);
     world.close();
     return code;

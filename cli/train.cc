@@ -42,19 +42,6 @@ struct TrainArguments {
   bool no_cache = false;
 };
 
-// What the metrics of a run name as its program.
-std::string program_version() { return fmt::format("{} {}", ARBALEST_VERSION, source_commit()); }
-
-// All hosts must have the same program. Other versions may exchange other messages, or compute other bytes.
-void require_same_program(engine::process::World& world) {
-  const std::vector<int> others = world.agree(program_version());
-  if (others.empty()) return;
-  throw jobs::SharedError(engine::ErrorKind::kUsage,
-                          fmt::format("rank {} on host {} runs another version of the program than rank 0 (arbalest "
-                                      "{}); install the same build on all hosts",
-                                      others.front(), world.host(others.front()), program_version()));
-}
-
 // All processes must have been started with the same command.
 void require_same_arguments(engine::process::World& world, const TrainArguments& arguments) {
   const std::string own = fmt::format("{} {} {} {} {}", arguments.job.path, fmt::join(arguments.job.overrides, " "),
@@ -83,7 +70,6 @@ void check_dry_run(const TrainArguments& arguments) {
 // A dry run has nothing to save, so signals end it as they end any program.
 int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   jobs::together(world, [&] { check_dry_run(arguments); });
-  require_same_program(world);
   require_same_arguments(world, arguments);
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
@@ -204,7 +190,6 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& stop_signal =
       catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
   const std::atomic<int>& save_requests = catch_save_requests();
-  require_same_program(world);
   require_same_arguments(world, arguments);
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
@@ -234,7 +219,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (world.rank() != 0) return exit_code_of(jobs::train(job, context));
   jobs::RunDirectory& directory = *place.directory;
   context.log_bytes = [&directory] { return directory.log_bytes(); };
-  context.program = program_version();
+  context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
   jobs::ConsoleOptions console_choices = console_options(arguments.quiet);
