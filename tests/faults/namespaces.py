@@ -19,9 +19,7 @@ def missing():
 
 
 def enter():
-    """Runs this script again in namespaces of its own, and ends with its exit code. Returns there."""
-    if os.environ.get(INSIDE):
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-        return
-    command = [*ENTER, sys.executable, "-B", *sys.argv]
-    sys.exit(subprocess.run(command, env={**os.environ, INSIDE: "1"}, check=False).returncode)
+    """Begins this script again in namespaces of its own. Returns there."""
+    if not os.environ.get(INSIDE):
+        os.execvpe(ENTER[0], [*ENTER, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
