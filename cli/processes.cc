@@ -1,17 +1,22 @@
 #include "cli/processes.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/environment.h"
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
+#include "cli/source_commit.h"
 #include "engine/process/launch.h"
+#include "engine/process/srun.h"
 #include "jobs/messages/failure.h"
 #include "jobs/run/processes/shared_results.h"
 
@@ -26,8 +31,31 @@ std::optional<std::string> variable(const char* name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
+// Every process of the launch finds the same error of usage. Rank 0 reports it. The others leave it the time to do so,
+// because launchers end all processes when the first one has failed.
+[[noreturn]] void leave(const engine::process::Launch& launch, const std::string& error) {
+  if (launch.rank == 0) {
+    report_error(kUsageError, error);
+  } else {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  std::exit(kUsageError);
+}
+
+// All hosts must have the same program. Other versions may exchange other messages, or compute other bytes.
+void require_same_program(World& world) {
+  const std::string own = fmt::format("{} ({})", ARBALEST_VERSION, source_commit());
+  const std::vector<int> others = world.agree(own);
+  if (others.empty()) return;
+  throw jobs::SharedError(engine::ErrorKind::kUsage,
+                          fmt::format("rank {} on host {} runs another version of the program than rank 0 (arbalest "
+                                      "{}); install the same build on all hosts",
+                                      others.front(), world.host(others.front()), own));
+}
+
 int run_together(World& world, const std::function<int(World&)>& body) {
   try {
+    require_same_program(world);
     const int code = body(world);
     world.close();
     return code;
@@ -43,17 +71,20 @@ int run_together(World& world, const std::function<int(World&)>& body) {
 void require_one_process(const std::string& command) {
   const std::optional<engine::process::Launch> launch = engine::process::find_launch(variable);
   if (!launch) return;
-  if (launch->rank == 0) {
-    report_error(kUsageError, fmt::format("'arbalest {}' runs in one process, and {} has started several; start it "
-                                          "without that (only 'arbalest train' runs in several processes)",
-                                          command, launch->launcher));
-  }
-  std::exit(kUsageError);
+  leave(*launch, fmt::format("'arbalest {}' runs in one process, and {} has started several; start it without that "
+                             "(only 'arbalest train' runs in several processes)",
+                             command, launch->launcher));
 }
 
 int run_in_processes(const std::function<int(World&)>& body) {
-  const std::unique_ptr<World> world = engine::process::open_world(
-      engine::process::find_launch(variable), {.exit_code = [](engine::ErrorKind kind) { return exit_code(kind); }});
+  const std::optional<engine::process::Launch> launch = engine::process::find_launch(variable);
+  if (launch && engine::process::is_srun_without_mpi(variable)) {
+    leave(*launch, fmt::format("{} has started {} processes, but not told MPI of them: add --mpi=pmix (Open MPI) or "
+                               "--mpi=pmi2 (MPICH)",
+                               launch->launcher, launch->size));
+  }
+  const std::unique_ptr<World> world =
+      engine::process::open_world(launch, {.exit_code = [](engine::ErrorKind kind) { return exit_code(kind); }});
   if (world->size() == 1) return body(*world);
   tag_log(world->rank());
   try {

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "engine/error.h"
+#include "engine/process/srun.h"
 
 namespace arbalest::engine::process {
 
@@ -14,11 +15,13 @@ struct LauncherVariables {
   const char* size;  // null: the launcher does not tell it
 };
 
+constexpr const char* kSrun = "srun";
+
 // The order matters: mpirun may run inside a job of Slurm. A batch script of Slurm has SLURM_PROCID and SLURM_NTASKS,
 // but is one process; the number of tasks of a step is set by srun only.
 constexpr LauncherVariables kLaunchers[] = {
     {"mpirun of Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {kSrun, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
     {"mpiexec", "PMI_RANK", "PMI_SIZE"},
     {"a launcher with PMIx", "PMIX_RANK", nullptr},
 };
@@ -48,6 +51,11 @@ std::optional<Launch> find_launch(const Variables& variables) {
     return Launch{names.launcher, rank.value_or(0), size.value_or(0)};
   }
   return std::nullopt;
+}
+
+bool is_srun_without_mpi(const Variables& variables) {
+  const std::optional<Launch> launch = find_launch(variables);
+  return launch && launch->launcher == kSrun && !variables("PMIX_RANK") && !variables("PMI_RANK");
 }
 
 }  // namespace arbalest::engine::process

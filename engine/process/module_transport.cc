@@ -34,8 +34,7 @@ const Module& load_module(const Launch& launch, const std::vector<fs::path>& dir
     if (library == nullptr) {
       fail(ErrorKind::kUsage,
            "this process was started by {}, but the MPI module cannot be loaded: {}. Install the MPI library that it "
-           "was built "
-           "with, or build Arbalest on this machine",
+           "was built with, or build Arbalest on this machine",
            launch.launcher, dlerror());
     }
     const auto function = reinterpret_cast<decltype(&arbalest_mpi_module)>(dlsym(library, ARBALEST_MPI_MODULE_NAME));
@@ -60,9 +59,8 @@ class ModuleTransport final : public Transport {
     if (launch.size != 0 && launch.size != world_.size) {
       fail(ErrorKind::kUsage,
            "{} has started {} processes, but MPI ({}) knows of {}. The program was built with another MPI library than "
-           "the one that has launched it, or srun runs without --mpi=pmix. Use the launcher of {}, or build Arbalest "
-           "with "
-           "the launcher's library",
+           "the one that has launched it, or srun runs without --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH). Use the "
+           "launcher of {}, or build Arbalest with the launcher's library",
            launch.launcher, launch.size, module_.library, world_.size, module_.library);
     }
     for (int rank = 0; rank < world_.size; ++rank) hosts_.emplace_back(module_.host(self_, rank));

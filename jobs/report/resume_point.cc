@@ -181,6 +181,8 @@ void check_may_begin(const fs::path& directory) {
   std::error_code error;
   if (!fs::exists(directory / kModelFile, error) && !fs::exists(directory / kSummaryFile, error)) return;
   const std::optional<SavedSummary> summary = summary_or_none(directory);
+  // A run that ends by an error, such as a dead process, saves no model: there is only its summary.
+  if (summary && summary->status == "failed" && !fs::exists(directory / kModelFile, error)) return;
   if (summary && summary->status == "diverged") {
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the run in '{}' diverged before its first checkpoint, so there is none to go back to; lower "

@@ -91,6 +91,17 @@ TEST_CASE("resume: without a checkpoint a run begins anew only if that overwrite
   CHECK_THAT(more.err, ContainsSubstring("has no checkpoint to go on from"));
   CHECK(summary_of(program / "run")["epochs"] == 1);
 
+  // A run that failed saves no model.
+  nlohmann::json failed = summary_of(program / "run");
+  failed["status"] = "failed";
+  write_text(program / "run/summary.json", failed.dump());
+  CHECK(program.run(job_of("2", kHere)).exit_code == 5);
+  fs::remove(program / "run/model.safetensors");
+  const Completed anew =
+      program.run(job_of("1", {"--output", "run", "--resume=auto", "--set", "checkpoint.keep_last=0"}));
+  CHECK(anew.exit_code == 0);
+  CHECK_THAT(anew.err, ContainsSubstring("'run' has no checkpoint: its run begins anew"));
+
   fs::remove(program / "run/summary.json");
   fs::remove(program / "run/model.safetensors");
   const Completed again = program.run(job_of("2", kHere));

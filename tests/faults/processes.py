@@ -8,6 +8,8 @@ import subprocess
 import tempfile
 
 SKIPPED = 4  # the exit code of a skipped test (tests/support/skip.h)
+MODULE = "libarbalest_mpi.so"
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 300  # seconds after which a run that takes a few hangs
 
 
@@ -18,9 +20,26 @@ def missing(program):
     version = subprocess.run(["mpirun", "--version"], capture_output=True, text=True, check=False).stdout
     if "Open MPI" not in version and "OpenRTE" not in version:
         return "mpirun is not that of Open MPI"
-    if not (program.parent / "libarbalest_mpi.so").exists():
+    if not (program.parent / MODULE).exists():
         return "Arbalest was built without MPI"
     return ""
+
+
+def copy_of_program(program, directory, module=None):
+    """A copy of the program in a new directory, with this module beside it, if any."""
+    directory.mkdir()
+    shutil.copy(program, directory / "arbalest")
+    if module is not None:
+        shutil.copy(module, directory / MODULE)
+    return directory / "arbalest"
+
+
+def copy_with_mpich(program, directory):
+    """A copy of the program whose module is built with MPICH."""
+    copy = copy_of_program(program, directory)
+    command = ["mpicxx.mpich", "-std=c++20", "-O2", "-shared", "-fPIC", f"-I{SOURCES}", SOURCES / "engine/process/mpi/module.cc"]
+    subprocess.run([*command, "-o", directory / MODULE], check=True)
+    return copy
 
 
 def environment():

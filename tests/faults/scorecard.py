@@ -29,7 +29,8 @@ ROWS = {
     "R5": ("checkpoints that were cut off or changed", ("checkpoint_test", "damaged checkpoint*")),
     "R12": ("runs cut and resumed at every round", ["cut_points.py"]),
     "R13": ("stops by signals at every stage", ["polite_stops.py", "--trials", "54"]),
-    "R14": ("ranks that die in runs of four processes", ["dead_ranks.py", "--trials", "6"]),
+    "R14": ("ranks that die in runs of four processes", ["dead_ranks.py", "--trials", "8"]),
+    "R14h": ("networks between two hosts that are cut or slow", ["two_hosts.py"]),
     "R22": ("memory, threads and files of a long run", ["soak.py"]),
     "R25": ("random sequences of saves, damage and retention", ("checkpoint_test", "checkpoints: random sequences*")),
 }

@@ -4,20 +4,27 @@
 #include <map>
 
 #include "engine/error.h"
+#include "engine/process/srun.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {
 namespace {
 
 using engine::process::find_launch;
+using engine::process::is_srun_without_mpi;
 using engine::process::Launch;
+using engine::process::Variables;
 
-std::optional<Launch> launch_of(const std::map<std::string, std::string>& environment) {
-  return find_launch([&](const char* name) -> std::optional<std::string> {
+Variables variables_of(const std::map<std::string, std::string>& environment) {
+  return [environment](const char* name) -> std::optional<std::string> {
     const auto found = environment.find(name);
     if (found == environment.end()) return std::nullopt;
     return found->second;
-  });
+  };
+}
+
+std::optional<Launch> launch_of(const std::map<std::string, std::string>& environment) {
+  return find_launch(variables_of(environment));
 }
 
 }  // namespace
@@ -60,6 +67,18 @@ TEST_CASE("launch: mpirun inside a job of Slurm counts, not the job's step") {
                                                   {"SLURM_PROCID", "1"}});
   REQUIRE(launch);
   CHECK(launch->size == 8);
+}
+
+TEST_CASE("launch: srun has told MPI of the other processes only if PMIx or PMI has") {
+  const std::map<std::string, std::string> srun{{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}};
+  CHECK(is_srun_without_mpi(variables_of(srun)));
+  for (const char* name : {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"}) {
+    std::map<std::string, std::string> told = srun;
+    told[name] = "1";
+    CHECK_FALSE(is_srun_without_mpi(variables_of(told)));
+  }
+  CHECK_FALSE(is_srun_without_mpi(variables_of({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}})));
+  CHECK_FALSE(is_srun_without_mpi(variables_of({})));
 }
 
 TEST_CASE("launch: a variable that is no number is named") {

@@ -1,0 +1,25 @@
+"""Runs a test in namespaces of its own: network, processes and mounts. The kernel ends all of it with the test."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+INSIDE = "ARBALEST_TEST_INSIDE"  # set for the test that runs in the namespaces
+ENTER = ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"]
+
+
+def missing():
+    """Why this system gives no namespaces; "" if it does."""
+    for program in ("ip", "unshare"):
+        if shutil.which(program) is None:
+            return f"there is no {program} (Debian: iproute2, util-linux)"
+    tried = subprocess.run([*ENTER, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False)
+    return "" if tried.returncode == 0 else f"no namespaces: {tried.stderr.strip()}"
+
+
+def enter():
+    """Begins this script again in namespaces of its own. Returns there."""
+    if not os.environ.get(INSIDE):
+        os.execvpe(ENTER[0], [*ENTER, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)

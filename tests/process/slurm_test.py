@@ -1,0 +1,174 @@
+"""`srun arbalest train` and contrib/slurm/train.sbatch under a real Slurm, which this test starts and ends.
+
+    slurm_test.py PROGRAM MPI_PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "faults"))
+
+import kill_runs  # noqa: E402
+import namespaces  # noqa: E402
+import processes  # noqa: E402
+import slurm_cluster  # noqa: E402
+
+SCRIPT = HERE.parents[1] / "contrib/slurm/train.sbatch"
+LIMIT = 180  # seconds after which a step or job that takes a few hangs
+
+JOB = """
+model { zoo { lenet {} } }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 6 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.003 }
+learners { per_device { fixed: 1 } }
+processes { peer_timeout_seconds: 5 }
+"""
+
+
+def srun(root, tasks, *words, options=()):
+    command = ["srun", "--ntasks", str(tasks), "--overcommit", *options, *map(str, words)]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False, timeout=LIMIT)
+    return done.returncode, done.stdout, done.stderr
+
+
+def tasks_of(output):
+    """The process ids of the tasks that train into a directory."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            words = (path / "cmdline").read_bytes().split(b"\0")
+            variables = (path / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0] != str(PROGRAM).encode() or str(output).encode() not in words:
+            continue
+        for variable in variables:
+            if variable.startswith(b"SLURM_PROCID="):
+                found[int(variable.split(b"=")[1])] = int(path.name)
+    return found
+
+
+class Slurm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.directory.cleanup)
+        cls.root = pathlib.Path(cls.directory.name)
+        cls.cluster = slurm_cluster.Cluster(cls.root / "slurm")
+        cls.addClassCleanup(cls.cluster.stop)
+        reason = cls.cluster.start()
+        if reason:
+            print(f"skipped: {reason}", flush=True)
+            raise unittest.SkipTest(reason)
+        kill_runs.write_images(cls.root / "images28", 28, 1, 640, random.Random(1))
+        (cls.root / "job.txtpb").write_text(JOB, encoding="utf-8")
+        words = ["job.txtpb", "--quiet", "--output", "mpirun"]
+        code, errors = processes.end(processes.launch(PROGRAM, 2, words, cls.root))
+        if code != 0:
+            raise AssertionError(errors)
+        cls.expected = cls.summary("mpirun")
+
+    @classmethod
+    def summary(cls, output):
+        return json.loads((cls.root / output / "summary.json").read_text(encoding="utf-8"))
+
+    def wait_until(self, condition, what):
+        until = time.monotonic() + LIMIT
+        while not condition():
+            self.assertLess(time.monotonic(), until, f"{what}: {self.state()}")
+            time.sleep(0.05)
+
+    def state(self):
+        return subprocess.run(["scontrol", "show", "job"], capture_output=True, text=True, check=False).stdout
+
+    def log_of(self, output):
+        path = self.root / output / "metrics.jsonl"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def test_mpi_knows_as_many_processes_as_slurm(self):
+        shell = 'echo "tasks: $SLURM_NTASKS"; exec "$0" "$@"'
+        code, text, errors = srun(self.root, 3, "sh", "-c", shell, MPI_PROGRAM, PROGRAM.parent, "check")
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(text.count("tasks: 3\n"), 3, text)
+        for rank in range(3):
+            self.assertIn(f"rank {rank} of 3, local {rank} of 3: right\n", text)
+
+    def test_the_bytes_are_those_of_mpirun(self):
+        code, _, errors = srun(self.root, 2, PROGRAM, "train", "job.txtpb", "--quiet", "--output", "srun")
+        self.assertEqual(code, 0, errors)
+        summary = self.summary("srun")
+        self.assertEqual(summary["learners"], 2)
+        self.assertEqual(summary["model_sha256"], self.expected["model_sha256"])
+
+    def test_without_pmix_srun_is_refused(self):
+        words = [PROGRAM, "train", "job.txtpb", "--quiet", "--output", "lonely"]
+        code, _, errors = srun(self.root, 2, *words, options=["--mpi=none"])
+        self.assertEqual(code, 2, errors)
+        self.assertEqual(errors.count("arbalest: error: srun has started 2 processes, but not told MPI"), 1, errors)
+        self.assertFalse((self.root / "lonely").exists())
+
+    @unittest.skipIf(shutil.which("mpicxx.mpich") is None, "MPICH's compiler is not installed")
+    def test_mpich_needs_pmi2(self):
+        program = processes.copy_with_mpich(PROGRAM, self.root / "with-mpich")
+        words = [program, "train", "job.txtpb", "--quiet", "--output"]
+        code, _, errors = srun(self.root, 2, *words, "by-pmix", options=["--mpi=pmix"])
+        self.assertEqual(code, 2, errors)
+        self.assertIn("srun has started 2 processes, but MPI (MPICH", errors)
+        self.assertFalse((self.root / "by-pmix").exists())
+        code, _, errors = srun(self.root, 2, *words, "by-pmi2", options=["--mpi=pmi2"])
+        self.assertEqual(code, 0, errors)
+        self.assertEqual(self.summary("by-pmi2")["model_sha256"], self.expected["model_sha256"])
+
+    def test_survivors_name_a_rank_that_slurm_does_not_miss(self):
+        words = ["train", "job.txtpb", "--quiet", "--output", "stopped", "--set", "training.max_epochs=1000"]
+        command = ["srun", "--ntasks=3", "--overcommit", str(PROGRAM), *words]
+        process = subprocess.Popen(command, cwd=self.root, stderr=subprocess.PIPE, text=True)
+        self.wait_until(lambda: '"epoch"' in self.log_of("stopped"), "no epoch")
+        stopped = tasks_of("stopped")[1]
+        os.kill(stopped, signal.SIGSTOP)
+        errors = process.communicate(timeout=LIMIT)[1]
+        self.assertEqual(process.returncode, 8, errors)
+        self.assertRegex(errors, r"rank [02] on host .*: rank 1 on host .* is dead, stopped or cut off")
+
+    def test_a_stopped_job_is_put_back_into_the_queue_and_goes_on(self):
+        words = ["sbatch", "--parsable", "--ntasks=2", "--cpus-per-task=1", "--overcommit", "--time=10"]
+        words += [f"--output={self.root}/batch.log", str(SCRIPT), "job.txtpb", "requeued", "--quiet"]
+        environment = {**os.environ, "ARBALEST": str(PROGRAM)}
+        job = subprocess.run(words, cwd=self.root, env=environment, capture_output=True, text=True, check=True).stdout.strip()
+        self.wait_until(lambda: '"epoch"' in self.log_of("requeued"), "no epoch")
+        subprocess.run(["scancel", "--signal=TERM", job], check=True)
+        self.wait_until(lambda: self.is_over(job), "the job does not end")
+        batch = (self.root / "batch.log").read_text(encoding="utf-8")
+        self.assertEqual(batch.count("back into the queue"), 1, batch)
+        self.assertEqual(self.log_of("requeued").count('"event":"resume"'), 1, batch)
+        self.assertEqual(self.summary("requeued")["status"], "completed")
+        self.assertEqual(self.summary("requeued")["model_sha256"], self.expected["model_sha256"])
+
+    def is_over(self, job):
+        shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("JobState=FAILED", shown)
+        return "JobState=COMPLETED" in shown
+
+
+if __name__ == "__main__":
+    MPI_PROGRAM = pathlib.Path(sys.argv[2]).resolve()
+    PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+    reason = processes.missing(PROGRAM) or slurm_cluster.missing() or namespaces.missing()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(processes.SKIPPED)
+    namespaces.enter()
+    result = unittest.main(argv=sys.argv[:1], exit=False).result
+    sys.exit(1 if not result.wasSuccessful() else processes.SKIPPED if result.skipped else 0)
