@@ -10,6 +10,7 @@
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/data/dataset_fingerprint.h"
+#include "jobs/run/processes/shared_learners.h"
 
 namespace arbalest::jobs {
 
@@ -85,8 +86,8 @@ RunOrigin origin_of(const JobOptions& job, const Session& session, const std::st
                    .devices = devices};
 }
 
-void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
-            Session& session, RunState& state) {
+void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
+            Session& session, engine::process::World& world, RunState& state) {
   check_origin(saved.origin, present, job.warnings);
   state = saved.run;
   state.learners_per_device = learners;
@@ -110,6 +111,7 @@ void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOr
   if (job.tuned) {
     for (int& count : state.learners_per_device) count = std::clamp(count, job.tuned->min, job.tuned->max);
   }
+  read_own_learners(world, state.learners_per_device, saved);
   session.restore(saved.training, scheme, scaling, state.learners_per_device);
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/process/world.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/session.h"
@@ -20,8 +21,9 @@ void take_learners(const SavedRun& saved, const std::vector<int>& learners, cons
 // of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
 // goes on as a run whose schedule changes the number there. Adds warnings to `job` if bytes may differ because program
 // or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model. `learners`: as above.
-void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
-            Session& session, RunState& state);
+// Each process reads the learners that it needs (processes/shared_learners.h). A call of World's operations.
+void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
+            Session& session, engine::process::World& world, RunState& state);
 
 // Returns the program, machine and data of this run. `devices`: device_names().
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,

@@ -81,6 +81,7 @@ class Trainer {
     Requests own = end_requests(run_, run_.seconds_since(epoch_start_));
     own.save = checkpoints_ && checkpoints_->is_due();
     own.has_diverged = scheduler().has_divergence();
+    own.is_writing = checkpoints_ && checkpoints_->is_writing_elsewhere();
     return own;
   }
 
@@ -163,6 +164,7 @@ class Trainer {
   // The time of a save is no training time for the tuner.
   void save_if_due() {
     if (!checkpoints_) return;
+    if (run_.decided.all_have_written) checkpoints_->take_together();
     checkpoints_->report(/*wait=*/false);
     if (!run_.decided.save) return;
     changes_.drain();

@@ -9,13 +9,15 @@ namespace {
 constexpr std::uint64_t kTimeIsOver = 1;
 constexpr std::uint64_t kSave = 2;
 constexpr std::uint64_t kDiverged = 4;
-constexpr int kFirstSignal = 3;  // the bit of signal 0
+constexpr std::uint64_t kWriting = 8;
+constexpr int kFirstSignal = 4;  // the bit of signal 0
 
 std::uint64_t flags_of(const Requests& requests) {
   std::uint64_t flags = 0;
   if (requests.time_is_over) flags |= kTimeIsOver;
   if (requests.save) flags |= kSave;
   if (requests.has_diverged) flags |= kDiverged;
+  if (requests.is_writing) flags |= kWriting;
   if (requests.stop_signal != 0) flags |= std::uint64_t{1} << (kFirstSignal + requests.stop_signal);
   return flags;
 }
@@ -25,7 +27,9 @@ Requests requests_of(std::uint64_t flags) {
   return {.stop_signal = signals == 0 ? 0 : std::countr_zero(signals),
           .time_is_over = (flags & kTimeIsOver) != 0,
           .save = (flags & kSave) != 0,
-          .has_diverged = (flags & kDiverged) != 0};
+          .has_diverged = (flags & kDiverged) != 0,
+          .is_writing = (flags & kWriting) != 0,
+          .all_have_written = (flags & kWriting) == 0};
 }
 
 }  // namespace

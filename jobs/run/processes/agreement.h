@@ -14,6 +14,9 @@ struct Requests {
   bool time_is_over = false;  // training.max_minutes
   bool save = false;          // a checkpoint is due, or asked for
   bool has_diverged = false;  // the scheduler has found a divergence that it keeps
+  bool is_writing = false;    // this process writes its part of a checkpoint
+  // An answer, never asked for: it is known that no process was writing.
+  bool all_have_written = false;
 
   bool end_rounds() const { return stop_signal != 0 || time_is_over || has_diverged; }
 };
