@@ -105,7 +105,7 @@ class SaveOverProcesses(unittest.TestCase):
         errors = self.train(2, "blind", "--set", "training.max_epochs=1", wrappers=blind)
         self.assertNotIn("does not see", errors)
         self.assertEqual((self.root / "listed").read_text(encoding="utf-8"), "")
-        self.assertGreater(len(self.checkpoints("blind")), 2)
+        self.assertEqual(len(self.checkpoints("blind")), 2)
         learners = list((self.root / "runs/blind/checkpoints").glob("*/learner-0001.safetensors"))
         self.assertEqual(len(learners), len(self.checkpoints("blind")))
         # Rank 0 sends the learner back. Then all see the directory.
@@ -148,7 +148,7 @@ class SaveOverProcesses(unittest.TestCase):
         self.assertNotEqual(code, 0, errors)
         self.check_nothing_left("killed")
         names = self.checkpoints("killed")
-        self.assertEqual(names[1:], ["000000000040", "000000000080"])
+        self.assertEqual(names[1:], ["000000000044", "000000000080"])  # a save is agreed on two rounds before
         partial = self.root / "runs/killed/checkpoints" / names[0]
         self.assertTrue((partial / "learner-0001.safetensors").exists())
         self.assertFalse((partial / "manifest.txtpb").exists())
