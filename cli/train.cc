@@ -189,6 +189,7 @@ int exit_code_of(const jobs::RunSummary& summary) { return exit_code(summary.sta
 int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& stop_signal =
       catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
+  world.watch_stop(stop_signal);
   const std::atomic<int>& save_requests = catch_save_requests();
   require_same_arguments(world, arguments);
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);

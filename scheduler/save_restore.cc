@@ -29,18 +29,36 @@ TrainingState Scheduler::save() {
   verify_copies();
   const bool right_after_averaging = is_right_after_averaging();
   if (gather_model()) wait(synchronizer_.ticket().done);
-  LearnerPool& first = *pools_.front();
-  const ParameterLayout& layout = first.training_plan().parameters();
-  const auto read = [&](const float* vector) { return layout.to_canonical(first.device(), vector); };
+  const ParameterLayout& layout = pools_.front()->training_plan().parameters();
 
   TrainingState state{.batches = batches_,
                       .drops = drops_,
                       .steps_left = steps_left_,
                       .averaged_at = moving_average_.last(),
                       .last_learning_rate = synchronizer_.last_learning_rate(),
-                      .rounds = rounds_,
-                      .model = read(synchronizer_.model(0))};
+                      .rounds = rounds_};
   if (loss_watch_) state.losses = loss_watch_->history();
+  if (world_.rank() == 0) save_center(state, right_after_averaging);
+  for (const learners::StateSlot& slot : learners_.front()->state()) state.optimizer_slots.push_back(slot.name);
+  state.learners.resize(static_cast<std::size_t>(share_.all));
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    engine::Device& device = pools_[pool_of_[j]]->device();
+    LearnerState& learner = state.learners[static_cast<std::size_t>(share_.first) + j];
+    learner.weights = layout.to_canonical(device, learners_[j]->weights());
+    for (const learners::StateSlot& slot : learners_[j]->state()) {
+      learner.optimizer.push_back(layout.to_canonical(device, slot.values.as<float>(), VectorPart::kTrainable));
+    }
+    learner.steps = learners_[j]->steps();
+  }
+  return state;
+}
+
+// Copies what all devices of all processes hold alike.
+void Scheduler::save_center(TrainingState& state, bool right_after_averaging) {
+  LearnerPool& first = *pools_.front();
+  const ParameterLayout& layout = first.training_plan().parameters();
+  const auto read = [&](const float* vector) { return layout.to_canonical(first.device(), vector); };
+  state.model = read(synchronizer_.model(0));
   const bool is_assigned = synchronizer_.coupling() == sma::Coupling::kAssign;
   if (is_assigned || synchronizer_.coupling() == sma::Coupling::kPull) {
     const sma::CenterView center = synchronizer_.center_view(0);
@@ -49,17 +67,6 @@ TrainingState Scheduler::save() {
     if (center.velocity != nullptr) state.velocity = read(center.velocity);
   }
   if (moving_average_.exists()) state.average = read(first.evaluation_weights());
-  for (const learners::StateSlot& slot : learners_.front()->state()) state.optimizer_slots.push_back(slot.name);
-  for (std::size_t j = 0; j < learners_.size(); ++j) {
-    engine::Device& device = pools_[pool_of_[j]]->device();
-    LearnerState& learner = state.learners.emplace_back();
-    learner.weights = layout.to_canonical(device, learners_[j]->weights());
-    for (const learners::StateSlot& slot : learners_[j]->state()) {
-      learner.optimizer.push_back(layout.to_canonical(device, slot.values.as<float>(), VectorPart::kTrainable));
-    }
-    learner.steps = learners_[j]->steps();
-  }
-  return state;
 }
 
 void Scheduler::restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,

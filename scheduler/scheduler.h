@@ -163,20 +163,21 @@ class Scheduler {
   // as advance() does. Call only when drained.
   void verify_copies();
 
-  // Copies the state of the training to the host, with the learners of this process only, after verify_copies(). Later
-  // strides are the same as without the call. Call only when drained.
+  // Copies the state of the training to the host, after verify_copies(). Each process gets the vectors of its own
+  // learners, and rank 0 all other vectors, too. Later strides are the same as without the call. Call only when
+  // drained.
   TrainingState save();
-  // Upper bound of a saved state's size, in copies of the model (host_bytes).
-  static std::int64_t state_vectors(int learners, std::size_t state_slots) {
+  // Upper bound of a saved state's size, in copies of the model (host_bytes). `is_whole`: not only the learners.
+  static std::int64_t state_vectors(int learners, std::size_t state_slots, bool is_whole = true) {
     constexpr std::int64_t kOtherVectors = 6;  // the model twice: as it is evaluated, and as learners go on from it
-    return kOtherVectors + learners * static_cast<std::int64_t>(1 + state_slots);
+    return (is_whole ? kOtherVectors : 0) + learners * static_cast<std::int64_t>(1 + state_slots);
   }
-  // Goes on from a saved state, with the learners of all processes: with `synchronization`, its `scaling` of the
-  // learning rate, and `learners[d]` prepared learners on device d. With as many learners in all as the state has,
-  // later strides are the same as those of the scheduler that saved it. With another number they are those after a
-  // resize() at that point. Enqueued work is abandoned, and its results are lost. lower_rate() must follow if the state
-  // had another factor. Restart the training ring at the mini-batch state.batches afterwards. Throws kCheckpoint if the
-  // state is of another model or optimizer, and as verify_copies() does.
+  // Goes on from a saved state with `synchronization`, its `scaling` of the learning rate, and `learners[d]` prepared
+  // learners on device d. With as many learners in all as the state has, later strides are the same as those of the
+  // scheduler that saved it. With another number they are those after a resize() at that point. Enqueued work is
+  // abandoned, and its results are lost. lower_rate() must follow if the state had another factor. Restart the training
+  // ring at the mini-batch state.batches afterwards. Throws kCheckpoint if the state is of another model or optimizer,
+  // and as verify_copies() does. Of the learners' vectors, a process needs only those of its own learners.
   void restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
                std::span<const int> learners);
 
@@ -245,6 +246,7 @@ class Scheduler {
   void check_copies(const Stride& stride);
   // Waits for all enqueued work; there may be no tasks.
   void settle();
+  void save_center(TrainingState& state, bool right_after_averaging);
   void restore_replicas(const TrainingState& state);
   // Updates every pool's evaluation weights and their running statistics. Call only when drained.
   void refresh_evaluation_weights(Statistics statistics);

@@ -18,6 +18,9 @@ struct LearnerState {
   Tensors weights = {};                 // with running statistics
   std::vector<Tensors> optimizer = {};  // by slot, in the order of engine::state_slots; without running statistics
   std::uint64_t steps = 0;              // since the optimizer's state was last zero
+
+  // Whether this process has the vectors. Each process has those of its own learners.
+  bool is_here() const noexcept { return !weights.empty(); }
 };
 
 struct TrainingState {
@@ -35,7 +38,7 @@ struct TrainingState {
   Tensors velocity = {};       // of Nesterov's rule; empty: the scheme needs none
   Tensors average = {};        // moving average of the model; empty: the job has none
   std::vector<std::string> optimizer_slots = {};  // names of each learner's optimizer vectors: "momentum"
-  std::vector<LearnerState> learners = {};        // by number over all devices
+  std::vector<LearnerState> learners = {};        // by number over all devices of all processes
 };
 
 }  // namespace arbalest::scheduler

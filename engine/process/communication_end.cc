@@ -72,15 +72,17 @@ double CommunicationThread::last_exit_seconds() const noexcept {
   return options_.owner_ends_seconds + kSpreadSeconds + kOthersPrintSeconds + kEndSeconds;
 }
 
-int CommunicationThread::exit_code_of(const Error& failure) const {
+int CommunicationThread::exit_code_of(const Error& failure, bool ends_at_once) const {
+  constexpr int kSignalBase = 128;
+  if (ends_at_once) return kSignalBase + stopped_by_;
   return options_.exit_code ? options_.exit_code(failure.kind()) : kPeerExitCode;
 }
 
 // The owner may be busy, and never learn of the failure.
-void CommunicationThread::arm_last_exit(const Error& failure) {
+void CommunicationThread::arm_last_exit(const Error& failure, bool ends_at_once) {
   const std::lock_guard lock(mutex_);
   if (abort_code_) return;  // abort() has armed it
-  last_exit_.arm(last_exit_seconds(), exit_code_of(failure), failure.what());
+  last_exit_.arm(last_exit_seconds(), exit_code_of(failure, ends_at_once), failure.what());
 }
 
 // From here on nothing polls the transport, so the owners of buffers may free them. A rank with an error of its own
@@ -101,9 +103,18 @@ void CommunicationThread::end_after_failure(const Error& failure, bool is_error_
   if (!abort_code_) std::fprintf(stderr, "arbalest: error: %s\n", failure.what());
   const double others = is_error_of_other_rank ? options_.owner_ends_seconds + kSpreadSeconds : 0.0;
   ordered_.wait_until(lock, after(others + kOthersPrintSeconds), [this] { return stops_; });
-  const int exit_code = abort_code_.value_or(exit_code_of(failure));
+  const int exit_code = abort_code_.value_or(exit_code_of(failure, false));
   lock.unlock();
   last_exit_.arm(kEndSeconds, exit_code, kNotEnded);  // MPI_Abort of MPICH may hang
+  transport_->abort(exit_code);
+  _exit(exit_code);
+}
+
+// The user has asked for an end, so nobody waits for the owner, which may be blocked.
+void CommunicationThread::end_at_once(const Error& failure) {
+  const int exit_code = exit_code_of(failure, true);
+  last_exit_.arm(kEndSeconds, exit_code, kNotEnded);
+  std::fprintf(stderr, "arbalest: %s\n", failure.what());
   transport_->abort(exit_code);
   _exit(exit_code);
 }

@@ -126,14 +126,18 @@ void CommunicationThread::communicate(Progress& progress) {
   Idling idling;
   bool is_failing = false;
   for (;;) {
+    look_for_stop(progress);
     const bool has_orders = take_orders(progress);
     const bool moved = progress.step(seconds_now());
     const bool ended = settle(progress);
-    if (progress.failure() && !std::exchange(is_failing, true)) arm_last_exit(*progress.failure());
+    if (progress.failure() && !std::exchange(is_failing, true)) {
+      arm_last_exit(*progress.failure(), progress.must_end_at_once());
+    }
     switch (progress.state()) {
       case Progress::State::kClosed:
         return close_transport();
       case Progress::State::kFailed:
+        if (progress.must_end_at_once()) end_at_once(*progress.failure());
         return end_after_failure(*progress.failure(), progress.is_error_of_other_rank());
       default:
         break;
@@ -148,6 +152,13 @@ void CommunicationThread::communicate(Progress& progress) {
     const double seconds = idling.next_sleep(now, !active_.empty());
     if (seconds > 0.0) ordered_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return has_orders_; });
   }
+}
+
+void CommunicationThread::look_for_stop(Progress& progress) {
+  const std::atomic<int>* const signal = stop_signal_;
+  if (signal == nullptr || stopped_by_ != 0 || *signal == 0) return;
+  stopped_by_ = *signal;
+  progress.request_stop();
 }
 
 // Returns whether there were any orders.

@@ -62,6 +62,9 @@ class CommunicationThread {
   void announce_failure(const Error& error);
   void set_position(const Position& position) noexcept;
   void set_peer_timeout(double seconds) noexcept;
+  // Watches a number that becomes a signal's when that asks for a polite stop (Progress::request_stop). It must outlive
+  // the thread. If the process must end at once, the exit code is 128 + the signal.
+  void watch_stop(const std::atomic<int>& signal) noexcept { stop_signal_ = &signal; }
 
   // Ends the communication politely: waits until all processes have called it. No operation may be under way. Throws
   // like wait().
@@ -80,12 +83,14 @@ class CommunicationThread {
   bool take_orders(Progress& progress);
   bool settle(Progress& progress);
   void publish(Stage stage, const std::optional<Error>& failure);
+  void look_for_stop(Progress& progress);
 
   // communication_end.cc
   void close_transport();
-  void arm_last_exit(const Error& failure);
+  void arm_last_exit(const Error& failure, bool ends_at_once);
   void end_after_failure(const Error& failure, bool is_error_of_other_rank);
-  int exit_code_of(const Error& failure) const;
+  [[noreturn]] void end_at_once(const Error& failure);
+  int exit_code_of(const Error& failure, bool ends_at_once) const;
   // Returns the time from the news of a failure to the end of a process that does not end by itself.
   double last_exit_seconds() const noexcept;
 
@@ -94,6 +99,7 @@ class CommunicationThread {
   std::unique_ptr<Transport> transport_;
   std::atomic<std::uint64_t> position_{0};  // round * 256 + phase
   std::atomic<double> peer_timeout_;
+  std::atomic<const std::atomic<int>*> stop_signal_{nullptr};
 
   std::mutex mutex_;
   std::condition_variable ordered_;  // the thread sleeps here
@@ -110,6 +116,7 @@ class CommunicationThread {
   // Used by the thread only.
   std::vector<Submission*> active_;
   std::size_t started_ = 0;  // number of active operations that have been started
+  int stopped_by_ = 0;       // the signal that has asked for a stop
 
   std::thread thread_;
 };

@@ -41,7 +41,13 @@ void Progress::forget(const Operation& operation) {
 }
 
 bool Progress::step(double now) {
+  const bool was_stopped = now - now_ > kLongestPause;  // the others may have had no time to answer
   awake_.advance(now);
+  if (calls_ || (called_at_ && was_stopped)) {
+    calls_ = false;
+    called_at_ = awake_.seconds();
+    watchdog_.call_all();
+  }
   now_ = now;
   if (state_ == State::kFailed || state_ == State::kClosed) return false;
   bool moved = false;
@@ -52,6 +58,7 @@ bool Progress::step(double now) {
   });
   if (state_ == State::kRunning || state_ == State::kClosing) check_for_failure();
   if (state_ == State::kRunning || state_ == State::kClosing) check_connection();
+  if (state_ == State::kRunning || state_ == State::kClosing) check_stop();
   if (beats && state_ == State::kRunning) check_operations();
   if (beats && state_ == State::kClosing) check_end();
   if (state_ == State::kClosing && watchdog_.is_closed()) state_ = State::kClosed;
@@ -122,6 +129,19 @@ void Progress::check_end() {
     }
     watchdog_.ask(peer, kSignalChannel);
   }
+}
+
+void Progress::check_stop() {
+  if (!called_at_) return;
+  const std::optional<int> missing = watchdog_.missing();
+  if (!missing) return called_at_.reset();
+  if (awake_.seconds() - *called_at_ < kAnswerSeconds) return;
+  called_at_.reset();
+  ends_at_once_ = true;
+  fail_here({ErrorKind::kPeer,
+             fmt::format("a signal asks for a stop, but rank {} on host {} has not answered within {:g} s, so the run "
+                         "ends at once; the model was not saved, and earlier checkpoints are intact",
+                         *missing, transport_.host(*missing), kAnswerSeconds)});
 }
 
 void Progress::blame(int peer, const std::string& reason) {

@@ -44,6 +44,12 @@ class Progress {
   // Without messages, step() has nothing to do before this time.
   double next_step() const noexcept { return watchdog_.next_tick(); }
 
+  // A signal asks this process for a polite stop, which takes the agreement of all ranks. If the communication thread
+  // of any rank does not answer within kAnswerSeconds, this rank fails, and must_end_at_once(). A rank that computes
+  // for a long time does answer.
+  void request_stop() noexcept { calls_ = true; }
+  bool must_end_at_once() const noexcept { return ends_at_once_; }
+
   // Makes this rank fail. The others get to know the reason.
   void fail_here(const Error& error);
   // Begins the polite end. All operations of this rank must be done, and it starts no further one.
@@ -68,6 +74,7 @@ class Progress {
   void check_operations();
   void check_operation(const Active& active, int peer);
   void check_end();
+  void check_stop();
   void blame(int peer, const std::string& reason);
 
   Transport& transport_;
@@ -78,11 +85,16 @@ class Progress {
   AwakeClock awake_;  // it does not count the time in which this process was stopped itself
   double spread_until_ = 0.0;
   double closing_since_ = 0.0;  // on the clock awake_
+  bool calls_ = false;
+  std::optional<double> called_at_;  // on the clock awake_, while answers to the call are missing
+  bool ends_at_once_ = false;
   std::vector<Active> active_;
   std::vector<Broken> broken_;  // connections that have failed, in order
 };
 
 // The news of a failure get this long to leave.
 inline constexpr double kSpreadSeconds = 1.0;
+// All ranks have this long to hear of a polite stop.
+inline constexpr double kAnswerSeconds = 1.0;
 
 }  // namespace arbalest::engine::process

@@ -133,6 +133,18 @@ bool Watchdog::has_denied(int rank, int channel) const noexcept {
   return peers_[static_cast<std::size_t>(rank)].denied == channel;
 }
 
+void Watchdog::call_all() {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank != rank_) peer(rank).owes_call = peer(rank).is_called = true;
+  }
+}
+
+std::optional<int> Watchdog::missing() const noexcept {
+  const auto is_missing = [](const Peer& peer) { return peer.is_called && !peer.sent_last && !peer.got_last; };
+  const auto first = std::ranges::find_if(peers_, is_missing);
+  return first == peers_.end() ? std::nullopt : std::optional(static_cast<int>(first - peers_.begin()));
+}
+
 bool Watchdog::has_spread_failure() const noexcept {
   return failure_ && std::ranges::none_of(peers_, [](const Peer& peer) { return peer.has_news || peer.is_sending; });
 }
@@ -200,6 +212,12 @@ void Watchdog::send_due(int rank) {
                 .round = position_.round,
                 .phase = static_cast<std::uint32_t>(position_.phase),
                 .subject = channel});
+  } else if (peer.owes_presence) {
+    peer.owes_presence = false;
+    send(rank, {.kind = Kind::kPresent});
+  } else if (peer.owes_call && !failure_) {
+    peer.owes_call = false;
+    send(rank, {.kind = Kind::kCall});
   } else if (peer.owes_beat && !failure_) {
     peer.owes_beat = false;
     send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
@@ -257,6 +275,13 @@ void Watchdog::handle(int rank, const Signal& signal) {
     case Kind::kNotUnderWay:
       peer.position = position;
       peer.denied = signal.kind == Kind::kNotUnderWay ? std::optional<int>(signal.subject) : std::nullopt;
+      break;
+    case Kind::kCall:
+      peer.owes_presence = true;
+      send_due(rank);
+      break;
+    case Kind::kPresent:
+      peer.is_called = false;
       break;
   }
 }

@@ -64,6 +64,11 @@ class Watchdog final : private Listener {
   // Returns whether the rank last answered that the operation is not under way there.
   bool has_denied(int rank, int channel) const noexcept;
 
+  // Asks every other rank for a sign of life. Its communication thread answers, whatever the rest of it does.
+  void call_all();
+  // Returns the first rank that has not answered the last call, unless that rank has taken its leave.
+  std::optional<int> missing() const noexcept;
+
   // Begins the polite end: this rank starts no further operation. When all ranks have said so, each sends one last
   // message.
   void say_farewell();
@@ -85,7 +90,9 @@ class Watchdog final : private Listener {
     kLast,
     kQuestion,
     kUnderWay,
-    kNotUnderWay
+    kNotUnderWay,
+    kCall,
+    kPresent
   };
   struct Signal {
     std::uint32_t magic = 0x6172'6233;
@@ -111,6 +118,9 @@ class Watchdog final : private Listener {
     std::optional<int> owes_answer;
     std::optional<double> asked_at;  // the first question since its last message
     std::optional<int> denied;       // the channel of its last answer, if that was no
+    bool owes_call = false;
+    bool owes_presence = false;
+    bool is_called = false;  // and has not answered
     bool owes_farewell = false;
     bool owes_last = false;
     bool sent_last = false;

@@ -8,6 +8,7 @@
 
 #include "engine/process/operations/agree.h"
 #include "engine/process/operations/broadcast.h"
+#include "engine/process/operations/direct.h"
 #include "engine/process/operations/flag_reduction.h"
 #include "engine/process/operations/gather.h"
 #include "engine/process/operations/library_all_reduce.h"
@@ -58,10 +59,26 @@ World::World(CommunicationThread::Open open, CommunicationOptions options)
 World::~World() = default;
 
 void World::run(Operation& operation) {
-  if (communication_ == nullptr) return;
-  Submission submission{.operation = &operation, .channel = control_channel(controls_++)};
+  if (communication_ != nullptr) run_on(operation, control_channel(controls_++));
+}
+
+void World::run_on(Operation& operation, int channel) {
+  Submission submission{.operation = &operation, .channel = channel};
   communication_->start(submission);
   communication_->wait(submission);
+}
+
+void World::send(std::string_view bytes, int to) {
+  ARBALEST_CHECK(communication_ != nullptr && to != rank_);
+  DirectSend send(bytes, to);
+  run_on(send, kDirectChannel);
+}
+
+std::string World::receive(int from) {
+  ARBALEST_CHECK(communication_ != nullptr && from != rank_);
+  DirectReceive receive(from);
+  run_on(receive, kDirectChannel);
+  return std::move(receive.result());
 }
 
 void World::broadcast(std::string& bytes, int root) {
@@ -102,6 +119,10 @@ std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> va
 
 void World::set_position(std::uint64_t round, Phase phase) noexcept {
   if (communication_ != nullptr) communication_->set_position({round, phase});
+}
+
+void World::watch_stop(const std::atomic<int>& signal) noexcept {
+  if (communication_ != nullptr) communication_->watch_stop(signal);
 }
 
 void World::set_peer_timeout(double seconds) noexcept {

@@ -2,6 +2,7 @@
 // MPI. Nothing outside this folder knows how processes reach each other.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -83,6 +84,11 @@ class World {
   // are under way than ever before.
   PendingFlags start_flags(std::uint64_t flags);
 
+  // These bring bytes from one rank to another, beside everything else. They block, and throw like the operations. Any
+  // thread may call, but only one at a time for the same other rank. A rank receives in the order of the sends.
+  void send(std::string_view bytes, int to);
+  std::string receive(int from);
+
   // Sets the method for the vectors that are prepared from now on.
   void set_all_reduce(AllReduceMethod method, const AllReduceOptions& options = {}) noexcept {
     all_reduce_method_ = method;
@@ -98,6 +104,9 @@ class World {
   void set_position(std::uint64_t round, Phase phase) noexcept;
   // A process that is silent for longer counts as dead. Any thread may call.
   void set_peer_timeout(double seconds) noexcept;
+  // Watches a number that becomes a signal's when that asks this process for a polite stop. If another process does not
+  // answer within a second, the run ends at once, with exit code 128 + the signal. `signal` must outlive the world.
+  void watch_stop(const std::atomic<int>& signal) noexcept;
   // This process cannot go on; the others name it and the reason. Call abort() as soon as the error has been printed:
   // without it the process is ended after CommunicationOptions::owner_ends_seconds. Any thread may call.
   void announce_failure(const Error& error);
@@ -113,6 +122,7 @@ class World {
 
  private:
   void run(Operation& operation);
+  void run_on(Operation& operation, int channel);
 
   std::unique_ptr<CommunicationThread> communication_;  // null: one process
   FlagPool flags_;

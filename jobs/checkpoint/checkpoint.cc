@@ -93,7 +93,7 @@ void check_hash(const Xxh3& hash, const ManifestEntry& entry) {
   engine::fail(ErrorKind::kCheckpoint, "its XXH3-128 is {}, but the manifest says {}", found, entry.xxh3_128);
 }
 
-void verify(const fs::path& path, const ManifestEntry& entry) {
+void stream(const fs::path& path, const ManifestEntry& entry, const Write& write) {
   with_file(path, entry.name, [&](RegularFile& file) {
     check_size(file, entry);
     Xxh3 hash;
@@ -102,19 +102,20 @@ void verify(const fs::path& path, const ManifestEntry& entry) {
       const std::span<std::byte> part = std::span(buffer).first(std::min(left, std::uint64_t{buffer.size()}));
       file.read(part);
       hash.update(part);
+      if (write) write(part);
       left -= part.size();
     }
     check_hash(hash, entry);
   });
 }
 
+}  // namespace
+
 const ManifestEntry& entry_of(const Checkpoint& checkpoint, std::string_view name) {
   const auto entry = std::ranges::find(checkpoint.files, name, &ManifestEntry::name);
   if (entry == checkpoint.files.end()) fail_damaged(checkpoint.path, name, "the manifest does not list it");
   return *entry;
 }
-
-}  // namespace
 
 bool Checkpoint::has(std::string_view name) const {
   return std::ranges::find(files, name, &ManifestEntry::name) != files.end();
@@ -132,8 +133,14 @@ Checkpoint read_checkpoint_manifest(const fs::path& path) {
 
 Checkpoint open_checkpoint(const fs::path& path) {
   Checkpoint checkpoint = read_checkpoint_manifest(path);
-  for (const ManifestEntry& entry : checkpoint.files) verify(path, entry);
+  for (const ManifestEntry& entry : checkpoint.files) verify_file(path, entry);
   return checkpoint;
+}
+
+void verify_file(const fs::path& path, const ManifestEntry& entry) { stream(path, entry, {}); }
+
+void stream_file(const Checkpoint& checkpoint, std::string_view name, const Write& write) {
+  stream(checkpoint.path, entry_of(checkpoint, name), write);
 }
 
 std::string read_text(const Checkpoint& checkpoint, std::string_view name) {

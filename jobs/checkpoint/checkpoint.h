@@ -9,6 +9,7 @@
 
 #include "dataflow/parameter_layout.h"
 #include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_file.h"
 #include "jobs/checkpoint/manifest.h"
 
 namespace arbalest::jobs {
@@ -39,7 +40,15 @@ Checkpoint read_checkpoint_manifest(const std::filesystem::path& path);
 // Verifies the manifest, and the size and XXH3-128 of every file.
 Checkpoint open_checkpoint(const std::filesystem::path& path);
 
-// Both verify the file once more while they read it.
+// Verifies the size and XXH3-128 of one file in the directory `path`.
+void verify_file(const std::filesystem::path& path, const ManifestEntry& entry);
+
+// The entry of a file. Throws DamagedCheckpoint if there is none.
+const ManifestEntry& entry_of(const Checkpoint& checkpoint, std::string_view name);
+
+// These verify the file once more while they read it.
+// Passes the bytes to `write`. An error of the file may come after some of them.
+void stream_file(const Checkpoint& checkpoint, std::string_view name, const Write& write);
 std::string read_text(const Checkpoint& checkpoint, std::string_view name);
 // The tensors in the order in which they were added.
 std::vector<dataflow::NamedTensor> read_tensors(const Checkpoint& checkpoint, std::string_view name);

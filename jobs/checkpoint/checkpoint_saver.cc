@@ -11,7 +11,6 @@
 
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
@@ -75,20 +74,50 @@ void CheckpointSaver::skip(std::uint64_t batches, double seconds) {
   last_seconds_ = seconds;
 }
 
-// The state is large, so the closures share it instead of copying it.
-void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best) {
+std::unique_ptr<CheckpointWriter> CheckpointSaver::begin(std::uint64_t batches, double seconds) {
   collect();
-  last_batches_ = saved.training.batches;
-  last_seconds_ = seconds;
+  skip(batches, seconds);
+  try {
+    return std::make_unique<CheckpointWriter>(checkpoints_, batches);
+  } catch (const engine::Error& error) {
+    keep({.batches = batches, .is_checkpoint = true, .path = {}, .failure = error.what()});
+    return nullptr;
+  }
+}
+
+// The state is large, so the closures share it instead of copying it.
+void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best, std::unique_ptr<CheckpointWriter> writer,
+                           AddFiles add_files) {
+  collect();
+  skip(saved.training.batches, seconds);
   if (is_best) best_written_ = saved.run.best_model;
-  start(last_batches_,
-        [this, is_best, shared = std::make_shared<const SavedRun>(std::move(saved))](SaveResult& result) {
-          result.is_checkpoint = true;
-          attempt(result.failure, [&] { result.path = write_saved_run(checkpoints_, *shared); });
-          // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
-          if (is_best) write_best(shared->model, shared->run.best_model.value(), result);
-          if (!result.path.empty()) attempt(result.failure, [&] { retain(result); });
-        });
+  const bool may_run_here = !add_files;  // else this thread is waited for
+  start(
+      last_batches_,
+      [this, is_best, add_files = std::move(add_files), shared = std::make_shared<const SavedRun>(std::move(saved)),
+       begun = std::make_shared<std::unique_ptr<CheckpointWriter>>(std::move(writer))](SaveResult& result) {
+        result.is_checkpoint = true;
+        attempt(result.failure, [&] { result.path = write_run(*shared, std::move(*begun), add_files); });
+        // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
+        if (is_best) write_best(shared->model, shared->run.best_model.value(), result);
+        if (!result.path.empty()) attempt(result.failure, [&] { retain(result); });
+      },
+      may_run_here);
+}
+
+// Other processes write their files in any case, and wait for this one to take them.
+fs::path CheckpointSaver::write_run(const SavedRun& saved, std::unique_ptr<CheckpointWriter> writer,
+                                    const AddFiles& add_files) const {
+  std::exception_ptr failure;
+  try {
+    if (!writer) writer = std::make_unique<CheckpointWriter>(checkpoints_, saved.training.batches);
+    add_saved_run(*writer, saved);
+  } catch (const std::exception&) {
+    failure = std::current_exception();
+  }
+  if (add_files) add_files(*writer, failure != nullptr);
+  if (failure) std::rethrow_exception(failure);
+  return writer->commit();
 }
 
 void CheckpointSaver::save_best(scheduler::Tensors model, const BestModel& best) {
@@ -109,7 +138,7 @@ void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestMode
                                         best.batches, kBestModel, failure));
 }
 
-void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {
+void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write, bool may_run_here) {
   const auto task = [batches, write] {
     SaveResult result{.batches = batches, .path = {}, .failure = {}};
     attempt(result.failure, [&] { write(result); });
@@ -118,6 +147,7 @@ void CheckpointSaver::start(std::uint64_t batches, const std::function<void(Save
   try {
     writing_ = std::async(std::launch::async, task);
   } catch (const std::system_error&) {  // no thread is left
+    if (!may_run_here) throw;
     keep(task());
   }
 }

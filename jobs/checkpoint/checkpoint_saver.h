@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/options/job_options.h"
 
@@ -24,6 +26,10 @@ struct SaveResult {
   std::vector<std::string> warnings = {};  // about best.safetensors and other checkpoints
   std::optional<BestModel> best = {};      // the model that became best.safetensors
 };
+
+// Adds the files of other processes to a checkpoint that has all files of this one. `is_lost`: those have failed, so
+// nothing needs to be added. Blocks until the other processes have written.
+using AddFiles = std::function<void(CheckpointWriter& writer, bool is_lost)>;
 
 class CheckpointSaver {
  public:
@@ -51,7 +57,11 @@ class CheckpointSaver {
   void skip(std::uint64_t batches, double seconds);
   // Both wait for the save under way and then write on a thread of their own.
   // `is_best`: the model also becomes best.safetensors, as RunState::best_model describes it.
-  void save(SavedRun saved, double seconds, bool is_best);
+  // `writer`: a checkpoint that begin() has begun; `add_files`: adds files of other processes to it.
+  void save(SavedRun saved, double seconds, bool is_best, std::unique_ptr<CheckpointWriter> writer = nullptr,
+            AddFiles add_files = {});
+  // Begins a checkpoint whose files other processes write, too. Returns null if that fails; the next result says why.
+  std::unique_ptr<CheckpointWriter> begin(std::uint64_t batches, double seconds);
   // Writes best.safetensors only.
   void save_best(scheduler::Tensors model, const BestModel& best);
 
@@ -60,7 +70,10 @@ class CheckpointSaver {
 
  private:
   // Runs `write`, which fills in the result, on a thread of its own. No save may be under way.
-  void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write);
+  // `may_run_here`: whether `write` runs on this thread if no other can be started.
+  void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write, bool may_run_here = true);
+  std::filesystem::path write_run(const SavedRun& saved, std::unique_ptr<CheckpointWriter> writer,
+                                  const AddFiles& add_files) const;
   void write_best(const scheduler::Tensors& model, const BestModel& best, SaveResult& result) const;
   void keep(SaveResult result);
   bool is_writing() const;

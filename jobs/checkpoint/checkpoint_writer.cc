@@ -1,8 +1,6 @@
 #include "jobs/checkpoint/checkpoint_writer.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -11,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
-#include "jobs/checkpoint/xxh3.h"
+#include "jobs/checkpoint/checkpoint_file.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/safetensors.h"
 
@@ -20,41 +18,6 @@ namespace arbalest::jobs {
 namespace fs = std::filesystem;
 
 namespace {
-
-// A new file that is hashed while it is written.
-class NewFile {
- public:
-  explicit NewFile(fs::path path)
-      : path_(std::move(path)), file_(open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
-    if (file_ < 0) fail_write(path_, errno);
-  }
-  ~NewFile() {
-    if (file_ >= 0) close(file_);
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  void write(std::span<const std::byte> bytes) {
-    write_fully(file_, bytes, path_);
-    hash_.update(bytes);
-    size_ += bytes.size();
-  }
-
-  void sync_and_close() {
-    if (fsync(file_) != 0) fail_write(path_, errno);
-    // Linux frees the descriptor even if close fails, but the failure may report a failed write.
-    if (close(std::exchange(file_, -1)) != 0) fail_write(path_, errno);
-  }
-
-  std::uint64_t size() const { return size_; }
-  std::string hash() const { return hash_.finish(); }
-
- private:
-  fs::path path_;
-  int file_;
-  Xxh3 hash_;
-  std::uint64_t size_ = 0;
-};
 
 // Creates the directory if it does not exist. Returns its path without a slash at the end.
 fs::path make_directory(const fs::path& path) {
@@ -74,18 +37,26 @@ std::string checkpoint_name(std::uint64_t batches) { return fmt::format("{:012}"
 CheckpointWriter::CheckpointWriter(const fs::path& checkpoints, std::uint64_t batches)
     : checkpoints_(make_directory(checkpoints)), partial_(checkpoints_), manifest_{.batches = batches, .files = {}} {}
 
-ManifestEntry CheckpointWriter::write_file(std::string_view name, const std::function<void(const Write&)>& fill) {
-  NewFile file(partial_.path() / name);
-  fill([&](std::span<const std::byte> bytes) { file.write(bytes); });
-  file.sync_and_close();
-  return {std::string(name), file.size(), file.hash()};
+void CheckpointWriter::add(std::string_view name, const Fill& fill) {
+  add_entry(name, [&] { return write_checkpoint_file(partial_.path(), name, fill); });
 }
 
-void CheckpointWriter::add(std::string_view name, const std::function<void(const Write&)>& fill) {
+void CheckpointWriter::add_written(const ManifestEntry& entry) {
+  add_entry(entry.name, [&] {
+    verify_file(partial_.path(), entry);
+    return entry;
+  });
+}
+
+void CheckpointWriter::add_copy(const Checkpoint& checkpoint, std::string_view name) {
+  add(name, [&](const Write& write) { stream_file(checkpoint, name, write); });
+}
+
+void CheckpointWriter::add_entry(std::string_view name, const std::function<ManifestEntry()>& make) {
   ARBALEST_CHECK(is_checkpoint_file_name(name));
   ARBALEST_CHECK(std::ranges::find(manifest_.files, name, &ManifestEntry::name) == manifest_.files.end());
   ARBALEST_CHECK(std::exchange(usable_, false));
-  manifest_.files.push_back(write_file(name, fill));
+  manifest_.files.push_back(make());
   usable_ = true;
 }
 
@@ -103,7 +74,8 @@ fs::path CheckpointWriter::commit() {
   ARBALEST_CHECK(std::exchange(usable_, false));
   const std::string text = print_manifest(manifest_);
   ARBALEST_CHECK(text.size() <= kMaxManifestBytes);
-  write_file(kManifestFile, [&](const Write& write) { write(std::as_bytes(std::span(text))); });
+  write_checkpoint_file(partial_.path(), kManifestFile,
+                        [&](const Write& write) { write(std::as_bytes(std::span(text))); });
   partial_.sync();
   const fs::path path = checkpoints_ / checkpoint_name(manifest_.batches);
   partial_.move_to(path);

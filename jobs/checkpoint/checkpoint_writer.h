@@ -11,6 +11,8 @@
 #include <string_view>
 
 #include "dataflow/parameter_layout.h"
+#include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/checkpoint_file.h"
 #include "jobs/checkpoint/manifest.h"
 #include "jobs/checkpoint/partial_directory.h"
 
@@ -34,6 +36,16 @@ class CheckpointWriter {
   void add_tensors(std::string_view name, std::span<const dataflow::NamedTensor> tensors,
                    const std::map<std::string, std::string>& metadata);
 
+  // `fill` passes the bytes to its argument.
+  void add(std::string_view name, const Fill& fill);
+  // Adds a file of another checkpoint, which is verified.
+  void add_copy(const Checkpoint& checkpoint, std::string_view name);
+  // Adds a file that another process has written to directory(). Throws DamagedCheckpoint if this process does not see
+  // the same bytes.
+  void add_written(const ManifestEntry& entry);
+  // The directory of the files until commit().
+  const std::filesystem::path& directory() const noexcept { return partial_.path(); }
+
   // Writes the manifest, then moves the directory to `<checkpoints>/<number>`, so that it survives a power loss.
   // Returns that path. A checkpoint that has this number is replaced in one step. File systems that cannot do that
   // (NFS) keep it, and commit fails with ErrorKind::kInternal. After an error the directory of checkpoints is as
@@ -41,10 +53,7 @@ class CheckpointWriter {
   std::filesystem::path commit();
 
  private:
-  using Write = std::function<void(std::span<const std::byte>)>;
-  // Writes and syncs a file; returns its manifest entry.
-  ManifestEntry write_file(std::string_view name, const std::function<void(const Write&)>& fill);
-  void add(std::string_view name, const std::function<void(const Write&)>& fill);
+  void add_entry(std::string_view name, const std::function<ManifestEntry()>& make);
 
   std::filesystem::path checkpoints_;
   PartialDirectory partial_;

@@ -1,6 +1,5 @@
 #include "jobs/checkpoint/run_transfer.h"
 
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <string>
@@ -18,7 +17,10 @@ using scheduler::Tensors;
 
 namespace {
 
-constexpr const char* kState = "state";  // no file of a run has this name
+// No file of a run has these names.
+constexpr const char* kState = "state";
+constexpr const char* kPath = "path";
+constexpr const char* kManifest = "manifest";
 
 std::string bytes_of(const Tensors& tensors) {
   std::string bytes;
@@ -37,7 +39,10 @@ Tensors tensors_of(std::string_view bytes) {
 }
 
 std::string pack_files(const SavedRun& saved) {
-  std::vector<std::string> parts = {kState, run_state_text(saved)};
+  const Checkpoint& source = saved.source;
+  std::vector<std::string> parts = {kState,    run_state_text(saved),
+                                    kPath,     source.path.string(),
+                                    kManifest, print_manifest({.batches = source.batches, .files = source.files})};
   const auto add = [&](const std::string& name, std::string bytes) {
     parts.push_back(name);
     parts.push_back(std::move(bytes));
@@ -56,22 +61,12 @@ SavedRun unpack_files(const std::string& bytes) {
   take_vectors(saved, {.has = [&](const std::string& name) { return files.contains(name); },
                        .text = [&](const std::string& name) { return *files.at(name); },
                        .tensors = [&](const std::string& name) { return tensors_of(*files.at(name)); }});
+  Manifest manifest = parse_manifest(*files.at(kManifest));
+  saved.source = {.path = *files.at(kPath), .batches = manifest.batches, .files = std::move(manifest.files)};
   return saved;
 }
 
 }  // namespace
-
-void gather_learners(World& world, scheduler::TrainingState& training) {
-  if (world.size() == 1) return;
-  SavedRun own;
-  own.training.optimizer_slots = training.optimizer_slots;
-  own.training.learners = std::exchange(training.learners, {});
-  for (const std::string& bytes : world.gather(pack_files(own))) {
-    for (scheduler::LearnerState& learner : unpack_files(bytes).training.learners) {
-      training.learners.push_back(std::move(learner));
-    }
-  }
-}
 
 void broadcast_run(World& world, SavedRun& saved) {
   if (world.size() == 1) return;

@@ -5,15 +5,18 @@
 //   center.safetensors         TrainingState::model: learners of another number go on from it
 //   round.safetensors          TrainingState::center, if it differs from the model
 //   center-before, velocity, average .safetensors: the vectors of TrainingState of these names, if there are any
-//   learner-0000.safetensors   a replica: "conv1.weight", and "momentum/conv1.weight" of its optimizer
+//   learner-0000.safetensors   a learner (learner_files.h)
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/run_state.h"
 #include "scheduler/training_state.h"
 
@@ -33,9 +36,16 @@ struct SavedRun {
   scheduler::Tensors model;  // as it is evaluated
   RunOrigin origin;
   std::string job_text;  // JobOptions::resolved_text
+  // The checkpoint that the run was read from. Learners whose vectors are not here lie there.
+  Checkpoint source = {};
+
+  bool is_from_checkpoint() const noexcept { return !source.path.empty(); }
 };
 
-// These store the files of a run, and get them back.
+// The metadata of every file with tensors.
+inline const std::map<std::string, std::string> kFileMetadata = {{"format", "arbalest"}};
+
+// These store the files of a run without its learners, and get them back.
 struct RunFileWriter {
   std::function<void(const std::string& name, const std::string& text)> text = {};
   std::function<void(const std::string& name, const scheduler::Tensors& tensors)> tensors = {};
@@ -46,20 +56,24 @@ struct RunFileReader {
   std::function<scheduler::Tensors(const std::string& name)> tensors = {};
 };
 
-// Passes all files to `write`.
+// Passes these files to `write`.
 void put_saved_run(const SavedRun& saved, const RunFileWriter& write);
-// Completes a run that has its scalars (run_state_text.h): reads all but these and SavedRun::model.
+// Completes a run that has its scalars (run_state_text.h): reads all but these, SavedRun::model and the learners.
 void take_vectors(SavedRun& saved, const RunFileReader& read);
 
-// Writes a checkpoint below `checkpoints` and returns its directory. Throws as CheckpointWriter does.
+// Adds the files of a run: of its learners those whose vectors are here, and copies of those in SavedRun::source.
+void add_saved_run(CheckpointWriter& writer, const SavedRun& saved);
+// Writes a checkpoint of them below `checkpoints` and returns its directory. Throws as CheckpointWriter does.
 std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, const SavedRun& saved);
 
 // The score of the checkpoint's model; none if it was not evaluated, or if its state cannot be read.
 std::optional<double> score_of(const Checkpoint& checkpoint);
 
-// Reads all but SavedRun::model, which training does not go on from. Throws kCheckpoint, naming the checkpoint, if it
-// was verified but is not one of a run, or is of another version.
+// Reads all but SavedRun::model, which training does not go on from, and the vectors of the learners. Throws
+// kCheckpoint, naming the checkpoint, if it was verified but is not one of a run, or is of another version.
 SavedRun read_saved_run(const Checkpoint& checkpoint);
+// Reads the vectors of `count` learners from SavedRun::source.
+void read_learners(SavedRun& saved, std::size_t first, std::size_t count);
 // Reads SavedRun::model.
 scheduler::Tensors read_saved_model(const Checkpoint& checkpoint);
 

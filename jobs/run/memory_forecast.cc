@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/host/topology.h"
+#include "jobs/checkpoint/file_transfer.h"
 #include "jobs/messages/signed_bytes.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/readers/learners_reader.h"
@@ -63,7 +64,7 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
 }
 
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                               const SplitSizes& sizes, AvailableMemory available)
+                               const SplitSizes& sizes, AvailableMemory available, int rank)
     : job_learners_(coexisting(job, pools)),
       most_learners_(largest(job)),
       ring_learners_(jobs::most_learners(job)),
@@ -77,6 +78,8 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
              pools.front()->training_plan().parameters().statistic_elements(),
              pools.front()->training_plan().parameters().frozen_elements()},
       tuned_(job.tuned),
+      leads_(rank == 0),
+      is_alone_(job.learners_elsewhere == 0),
       available_(std::move(available)) {
   std::vector<SplitSize> splits;
   for (const std::optional<SplitSize>& split : {sizes.test, sizes.validation}) {
@@ -121,7 +124,10 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
   const int learners = total(learners_per_device);
   std::vector<MemoryUse> uses = {{kHost, dataset_bytes_ + model_bytes_, available_.host}};
   if (saves_checkpoints_) {
-    uses.front().needed += model_bytes_ * scheduler::Scheduler::state_vectors(learners, needs_.state_slots);
+    // A process that does not lead puts one learner together for its file.
+    const int copied = leads_ ? learners : learners + 1;
+    uses.front().needed += model_bytes_ * scheduler::Scheduler::state_vectors(copied, needs_.state_slots, leads_);
+    if (!is_alone_) uses.front().needed += 2 * signed_bytes(kTransferBytes);  // a piece, and its copy for the library
   }
   for (const RingSize& ring : rings_) uses.front().needed += signed_bytes(ring.bytes(ring_learners));
   for (std::size_t d = 0; d < devices_.size(); ++d) {

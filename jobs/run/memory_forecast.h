@@ -52,9 +52,10 @@ class DoesNotFit : public engine::Error {
 
 class MemoryForecast {
  public:
-  // `pools`: one per device of the job; they need not have created their learners.
+  // `pools`: one per device of the job; they need not have created their learners. `rank`: of this process. Rank 0
+  // copies the whole state for a checkpoint, and each other process that of its learners.
   MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                 const SplitSizes& sizes, AvailableMemory available);
+                 const SplitSizes& sizes, AvailableMemory available, int rank = 0);
 
   // Use of host memory and of each GPU's memory with these learners and the job's rings.
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;
@@ -102,6 +103,8 @@ class MemoryForecast {
   std::int64_t dataset_bytes_ = 0;
   std::int64_t model_bytes_ = 0;  // one copy on the host
   bool saves_checkpoints_ = false;
+  bool leads_;     // whether this is rank 0
+  bool is_alone_;  // whether there are no other processes
   AvailableMemory available_;
 };
 

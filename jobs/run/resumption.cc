@@ -11,6 +11,7 @@
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/data/dataset_fingerprint.h"
+#include "jobs/run/processes/shared_learners.h"
 
 namespace arbalest::jobs {
 
@@ -100,8 +101,8 @@ RunOrigin origin_of(const JobOptions& job, const Session& session, const std::st
                    .devices = devices};
 }
 
-void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
-            Session& session, RunState& state) {
+void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
+            Session& session, engine::process::World& world, RunState& state) {
   check_origin(saved.origin, present, job.warnings);
   state = saved.run;
   state.learners_per_device = learners;
@@ -125,6 +126,7 @@ void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOr
     state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
   }
+  read_own_learners(world, state.learners_per_device, saved);
   session.restore(saved.training, scheme, scaling, state.learners_per_device);
 }
 

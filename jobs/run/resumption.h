@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/process/world.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/session.h"
@@ -21,8 +22,9 @@ void take_learners(const SavedRun& saved, const std::vector<int>& learners, cons
 // goes on as a run whose schedule changes the number there. A tuned job keeps the number that it had, or as many
 // learners in all as equal numbers on other devices allow. Adds warnings to `job` if bytes may differ because program
 // or processor do. Throws kCheckpoint if the checkpoint is of another dataset or model. `learners`: as above.
-void resume(const SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
-            Session& session, RunState& state);
+// Each process reads the learners that it needs (processes/shared_learners.h). A call of World's operations.
+void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
+            Session& session, engine::process::World& world, RunState& state);
 
 // Returns the program, machine and data of this run. `devices`: device_names().
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,

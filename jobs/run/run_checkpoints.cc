@@ -5,15 +5,18 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
-#include "jobs/checkpoint/run_transfer.h"
 #include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
 
 RunCheckpoints::RunCheckpoints(LiveRun& run) : run_(run), origin_(run.origin()) {
-  if (!run.leads()) return;
-  saver_.emplace(run.context.output_directory, run.job.checkpoint, run.scores.smaller_is_better(), batches(),
-                 run.seconds(), run.state.best_model);
+  if (run.leads()) {
+    saver_.emplace(run.context.output_directory, run.job.checkpoint, run.scores.smaller_is_better(), batches(),
+                   run.seconds(), run.state.best_model);
+  }
+  if (run.world.size() == 1) return;
+  shared_.emplace(run.world, run.context.output_directory);
+  if (!shared_->view().warning.empty()) run.job.warnings.push_back(shared_->view().warning);
 }
 
 bool RunCheckpoints::is_due() const {
@@ -56,11 +59,18 @@ std::optional<SavedRun> RunCheckpoints::copy() {
     if (run_.scores.is_known()) saved.model = scheduler.snapshot();
     saved.training = scheduler.save();
   });
-  if (!is_copied || !has_memory([&] { gather_learners(run_.world, saved.training); })) return std::nullopt;
+  if (!is_copied) return std::nullopt;
+  return saved;
+}
+
+void RunCheckpoints::complete(SavedRun& saved, std::optional<double> score, bool is_best) const {
   saved.run = state_now();
   saved.origin = origin_;
   saved.job_text = run_.job.resolved_text;
-  return saved;
+  saved.run.present_score = score;
+  saved.run.best_model = is_best ? std::optional(best_model(*score)) : saver_->best();
+  if (!saved.model.empty()) return;
+  saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
 }
 
 void RunCheckpoints::save(std::optional<double> score, bool is_best) {
@@ -68,14 +78,17 @@ void RunCheckpoints::save(std::optional<double> score, bool is_best) {
   report(/*wait=*/true);  // there is memory for one copy of the state
   if (run_.context.save_requests != nullptr) answered_requests_ = *run_.context.save_requests;
   std::optional<SavedRun> saved = copy();
-  if (!saved || !saver_) return;
-  saved->run.present_score = score;
-  saved->run.best_model = is_best ? std::optional(best_model(*score)) : saver_->best();
-  if (saved->model.empty()) {
-    const scheduler::TrainingState& training = saved->training;
-    saved->model = training.average.empty() ? training.model : training.average;
+  if (!saved) return;
+  if (saver_) complete(*saved, score, is_best);
+  std::unique_ptr<CheckpointWriter> writer;
+  AddFiles add_files;
+  if (shared_) {
+    if (saver_) writer = saver_->begin(batches(), run_.seconds());
+    std::optional<AddFiles> begun = shared_->begin(saved->training, writer.get());
+    if (!begun) return;
+    add_files = std::move(*begun);
   }
-  saver_->save(std::move(*saved), run_.seconds(), is_best);
+  if (saver_) saver_->save(std::move(*saved), run_.seconds(), is_best, std::move(writer), std::move(add_files));
 }
 
 void RunCheckpoints::write_again(SavedRun saved) {
@@ -111,6 +124,7 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   if (is_asked || decide(saver_ && saver_->is_due(batches(), run_.seconds(), run_.state.epochs))) {
     save(score, is_best);
   } else if (is_best) {
+    report(/*wait=*/true);
     scheduler::Tensors model;
     if (!has_memory([&] { model = run_.session->scheduler().snapshot(); }) || !saver_) return;
     saver_->save_best(std::move(model), best_model(*score));
@@ -135,6 +149,7 @@ void refuse_save_requests(const RunContext& context, int& answered) {
 }
 
 void RunCheckpoints::report(bool wait) {
+  if (wait) take_together();
   if (!saver_) return;
   while (const std::optional<SaveResult> result = saver_->take_result(wait)) {
     const double epochs =

@@ -10,6 +10,7 @@
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/run/live/live_run.h"
+#include "jobs/run/processes/shared_save.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
@@ -18,8 +19,8 @@ namespace arbalest::jobs {
 // the number of requests so far that have been answered.
 void refuse_save_requests(const RunContext& context, int& answered);
 
-// All processes of a run copy their learners' state, and rank 0 writes all of it. All of them call the functions that
-// save, at the same points.
+// Each process of a run writes the state of its own learners, and rank 0 all else (processes/shared_save.h). All of
+// them call the functions at the same points; is_due() and is_writing_elsewhere() are no calls of World's operations.
 class RunCheckpoints {
  public:
   // The run must outlive it, and its session must be open.
@@ -32,6 +33,12 @@ class RunCheckpoints {
   // the evaluated one. `is_last`: the run ends here, so a checkpoint is saved in any case.
   void save_between_rounds();
   void save_after_epoch(bool is_last);
+  // Whether this process is not rank 0, and writes its part of a checkpoint.
+  bool is_writing_elsewhere() const { return shared_ && shared_->is_writing(); }
+  // Gives rank 0 what the others have written. Waits for them.
+  void take_together() {
+    if (shared_) shared_->finish();
+  }
   // Writes `saved`, which the run has gone back to, once more with the present clock, log, roll-backs and best scores.
   // Waits for the write.
   void write_again(SavedRun saved);
@@ -39,7 +46,7 @@ class RunCheckpoints {
   void set_best(std::optional<BestModel> best) {
     if (saver_) saver_->set_best(best);
   }
-  // Tells the observers of writes that have ended. `wait`: waits for the write under way.
+  // Tells the observers of writes that have ended. `wait`: waits for the write under way, of all processes.
   void report(bool wait);
   // Throws kOutOfMemory, with the reason, if the last checkpoint was not saved. Call it after report(true).
   void require_saved() const;
@@ -49,6 +56,8 @@ class RunCheckpoints {
   // `score`: of the present model, if it was just evaluated. In a run of one process a lack of memory is a warning.
   void save(std::optional<double> score, bool is_best);
   std::optional<SavedRun> copy();
+  // Completes what rank 0 writes.
+  void complete(SavedRun& saved, std::optional<double> score, bool is_best) const;
   // The present model, as the best one.
   BestModel best_model(double score) const { return {score, batches()}; }
   // Runs `step`. Returns false, with a warning, if memory does not suffice. If there are several processes, throws
@@ -64,6 +73,7 @@ class RunCheckpoints {
   int answered_requests_ = 0;             // of RunContext::save_requests
   std::string unsaved_;                   // why the last checkpoint was not saved; "" if it was
   std::optional<CheckpointSaver> saver_;  // on rank 0
+  std::optional<SharedSave> shared_;      // if there are several processes; destroyed first, as the saver waits for it
 };
 
 }  // namespace arbalest::jobs

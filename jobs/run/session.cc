@@ -72,7 +72,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
                  const engine::DeviceOptions& device_options, Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
   engine::process::World& processes = world == nullptr ? alone_ : *world;
-  together(processes, [&] { open_here(job, data_root, purpose, device_options, input, processes.local_size()); });
+  together(processes, [&] { open_here(job, data_root, purpose, device_options, input, processes); });
   const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
@@ -95,13 +95,14 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
 }
 
 void Session::open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                        const engine::DeviceOptions& device_options, Input input, int processes) {
+                        const engine::DeviceOptions& device_options, Input input,
+                        const engine::process::World& processes) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
-  const AvailableMemory available(devices_, processes);
+  const AvailableMemory available(devices_, processes.local_size());
   load_data(job, data_root, purpose, input);
   pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
   const SplitSizes sizes = split_sizes();
-  const MemoryForecast forecast(job, pools_, sizes, available);
+  const MemoryForecast forecast(job, pools_, sizes, available, processes.rank());
   forecast.check();
   learner_ceiling_ = std::ranges::max(forecast.most_learners());
   if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);

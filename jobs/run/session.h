@@ -86,9 +86,9 @@ class Session {
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
-  // Opens what needs no other process. `processes`: of this machine.
+  // Opens what needs no other process.
   void open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                 const engine::DeviceOptions& device_options, Input input, int processes);
+                 const engine::DeviceOptions& device_options, Input input, const engine::process::World& processes);
   void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
   void load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose);
   void add_warnings(const JobOptions& job);

@@ -82,6 +82,7 @@ class Trainer {
     own.save = checkpoints_ && checkpoints_->is_due();
     own.has_diverged = scheduler().has_divergence();
     changes_.add_to(own);
+    own.is_writing = checkpoints_ && checkpoints_->is_writing_elsewhere();
     return own;
   }
 
@@ -164,6 +165,7 @@ class Trainer {
   // The time of a save is no training time for the tuner.
   void save_if_due() {
     if (!checkpoints_) return;
+    if (run_.decided.all_have_written) checkpoints_->take_together();
     checkpoints_->report(/*wait=*/false);
     if (!run_.decided.save) return;
     changes_.drain();

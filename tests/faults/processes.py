@@ -46,16 +46,21 @@ def environment():
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def launch(program, count, arguments, cwd, variables=None, stdout=subprocess.DEVNULL):
-    """Starts mpirun with `count` processes. `variables`: by rank, of the environment, for ranks that differ."""
-    command = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+def launch(program, count, arguments, cwd, variables=None, wrappers=None, options=(), stdout=subprocess.DEVNULL):
+    """Starts mpirun with `count` processes, and with more options.
+
+    `variables`, `wrappers`: by rank, for ranks that differ: variables of the environment, and a command that starts the
+    program.
+    """
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", *options]
     words = [str(program), "train", *map(str, arguments)]
-    if variables is None:
+    if variables is None and wrappers is None:
         command += ["-np", str(count), *words]
     else:
         for rank in range(count):
-            differing = [f"{name}={value}" for name, value in variables.get(rank, {}).items()]
-            command += ([":"] if rank > 0 else []) + ["-np", "1", "env", *differing, *words]
+            differing = [f"{name}={value}" for name, value in (variables or {}).get(rank, {}).items()]
+            start = ["env", *differing, *(wrappers or {}).get(rank, [])]
+            command += ([":"] if rank > 0 else []) + ["-np", "1", *start, *words]
     return subprocess.Popen(
         command, env=environment(), cwd=cwd, stdout=stdout, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -89,6 +94,32 @@ def ranks_of(process):
             if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
                 found[int(variable.split(b"=")[1])] = int(path.name)
     return found
+
+
+HOST_AGENT = """#!/bin/sh
+# Starts Open MPI's daemon of a host: a namespace of this machine that has a name of its own.
+host=$1
+shift
+exec unshare --uts sh -c "hostname $host; $*"
+"""
+
+
+def hosts(directory, processes_of):
+    """Options of mpirun for hosts of these names and numbers of processes, which are parts of this machine."""
+    agent = pathlib.Path(directory) / "host-agent"
+    agent.write_text(HOST_AGENT, encoding="utf-8")
+    agent.chmod(0o755)
+    names = ",".join(f"{name}:{count}" for name, count in processes_of.items())
+    network = ["--mca", "btl", "self,vader,tcp", "--mca", "btl_tcp_if_include", "lo", "--mca", "oob_tcp_if_include", "lo"]
+    return ["--host", names, "--mca", "plm_rsh_agent", str(agent), *network]
+
+
+def can(*command):
+    """Whether this command works here."""
+    try:
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
 
 
 def scratch():

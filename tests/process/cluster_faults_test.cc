@@ -36,8 +36,8 @@ bool says_counted_as_dead(const std::optional<std::string>& message) {
   return message && message->find("count this one") != std::string::npos;
 }
 
-enum class Fault { kNone, kKill, kKillTwo, kStallShort, kStallLong, kPartition, kCut, kOwnError };
-constexpr unsigned kFaults = 8;
+enum class Fault { kNone, kKill, kKillTwo, kStallShort, kStallLong, kPartition, kCut, kOwnError, kStop };
+constexpr unsigned kFaults = 9;
 constexpr const char* kReason = "its disk is full";
 
 // The job, the network and the fault of a scenario follow from its seed.
@@ -106,6 +106,7 @@ class Scenario {
     if (fault_ == Fault::kStallShort) cluster_.stall(victim_, 0.5 * kTimeout);
     if (fault_ == Fault::kStallLong) cluster_.stall(victim_, 5.0 * kTimeout);
     if (fault_ == Fault::kOwnError) cluster_.fail(victim_, {engine::ErrorKind::kOutOfMemory, kReason});
+    if (fault_ == Fault::kStop) cluster_.request_stop(victim_);
     if (fault_ == Fault::kCut) {
       cluster_.network().cut(victim_, second_);
       guilty_.insert(second_);
@@ -122,6 +123,7 @@ class Scenario {
     switch (fault_) {
       case Fault::kNone:
       case Fault::kStallShort:
+      case Fault::kStop:  // all hear of it, so nothing ends before its time
         CHECK(cluster_.is_closed(rank));
         CHECK(job_.is_right(rank));
         break;

@@ -47,6 +47,12 @@ void SimulatedCluster::fail(int rank, const engine::Error& error) {
   wake(rank, network_.now());
 }
 
+void SimulatedCluster::request_stop(int rank) {
+  if (!network_.is_alive(rank)) return;
+  ranks_[static_cast<std::size_t>(rank)].progress->request_stop();
+  wake(rank, network_.now());
+}
+
 void SimulatedCluster::wake(int rank, double time) {
   Rank& state = ranks_[static_cast<std::size_t>(rank)];
   if (time <= network_.now()) {

@@ -42,6 +42,9 @@ class SimulatedCluster {
   // Gives the rank an error of its own. When it has told the others, its process is gone.
   void fail(int rank, const engine::Error& error);
 
+  // A signal asks the rank for a polite stop.
+  void request_stop(int rank);
+
   // Sets what the rank's heartbeats say that it does.
   void set_position(int rank, const engine::process::Position& position) {
     ranks_[static_cast<std::size_t>(rank)].progress->watchdog().set_position(position);
@@ -55,6 +58,8 @@ class SimulatedCluster {
   }
   // Returns whether the rank has done all operations and taken leave of all others.
   bool is_closed(int rank) const { return state(rank) == engine::process::Progress::State::kClosed; }
+  // Returns whether the rank ends at once, because others have not heard of its stop.
+  bool ends_at_once(int rank) const { return ranks_[static_cast<std::size_t>(rank)].progress->must_end_at_once(); }
   // Returns the error of the rank, if it has ended with one.
   std::optional<std::string> failure(int rank) const;
   // Returns when the rank has ended.

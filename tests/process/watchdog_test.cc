@@ -209,4 +209,43 @@ TEST_CASE("watchdog: a rank that does not come to the end is named") {
   }
 }
 
+TEST_CASE("watchdog: a stop that a dead or stopped rank does not hear of ends the run at once") {
+  for (const bool is_dead : {true, false}) {
+    CAPTURE(is_dead);
+    SimulatedCluster cluster = barriers(4, 1000);
+    cluster.network().at(2.0, [&] { is_dead ? cluster.network().kill(2) : cluster.stall(2, 1000.0); });
+    cluster.network().at(2.1, [&] { cluster.request_stop(1); });
+    cluster.run(30.0);
+    CHECK(cluster.ends_at_once(1));
+    REQUIRE(cluster.failure(1));
+    CHECK_THAT(*cluster.failure(1), ContainsSubstring("rank 2 on host node-2 has not answered within 1 s"));
+    CHECK(cluster.end_time(1) < 2.1 + kTimeout / 2.0);  // long before the rank counts as dead
+    for (const int rank : {0, 3}) {
+      CHECK_FALSE(cluster.ends_at_once(rank));
+      CHECK_THAT(cluster.failure(rank).value_or(""), ContainsSubstring("rank 1 on host node-1 has failed") &&
+                                                         ContainsSubstring("a signal asks for a stop"));
+    }
+  }
+}
+
+TEST_CASE("watchdog: a stop goes its way while a rank computes for a long time") {
+  SimulatedCluster cluster = barriers(4, 60);
+  cluster.network().at(2.0, [&] { cluster.compute(2, 20.0); });
+  cluster.network().at(2.1, [&] { cluster.request_stop(1); });
+  REQUIRE(cluster.run(60.0));
+  for (int rank = 0; rank < 4; ++rank) CHECK(cluster.is_closed(rank));
+  CHECK(cluster.end_time(0) > 20.0);
+}
+
+TEST_CASE("watchdog: a process that was stopped itself gives the others time to hear of its stop") {
+  SimulatedCluster cluster = barriers(4, 100);
+  for (const double after : {0.0, 0.0001, 0.3}) {  // the signal comes before the process goes on, and after that
+    CAPTURE(after);
+    cluster.network().at(2.0 + 10.0 * after, [&] { cluster.request_stop(1); });
+    cluster.network().at(2.0 + 10.0 * after + after, [&] { cluster.stall(1, 0.5 * kTimeout); });
+  }
+  REQUIRE(cluster.run(60.0));
+  for (int rank = 0; rank < 4; ++rank) CHECK(cluster.is_closed(rank));
+}
+
 }  // namespace arbalest::tests

@@ -83,6 +83,31 @@ TEST_CASE("world: ranks exchange bytes, values and flags") {
   }
 }
 
+TEST_CASE("world: bytes go from one rank to another beside the operations of all") {
+  constexpr int kRanks = 3;
+  const std::vector<std::string> sent = {std::string(100'000, 'x'), "", "third"};
+  MemoryNetwork network(kRanks);
+  std::array<std::vector<std::string>, kRanks> received;
+  std::array<std::uint64_t, kRanks> flags{};
+  on_ranks(kRanks, [&](int rank) {
+    const std::unique_ptr<World> world = network.open(rank);
+    std::thread beside([&] {
+      for (const int from : {2, 1}) {  // rank 1 has to wait for its turn
+        for (const std::string& bytes : sent) {
+          if (rank == 0) received[static_cast<std::size_t>(from)].push_back(world->receive(from));
+          if (rank == from) world->send(bytes, 0);
+        }
+      }
+    });
+    for (int i = 0; i < 50; ++i) flags[static_cast<std::size_t>(rank)] |= world->any_of(std::uint64_t{1} << rank);
+    beside.join();
+    world->close();
+  });
+  for (const std::uint64_t all : flags) CHECK(all == 7);
+  CHECK(received[1] == sent);
+  CHECK(received[2] == sent);
+}
+
 TEST_CASE("world: all-reduces of several vectors run at the same time, started in another order on each rank") {
   constexpr int kRanks = 3;
   constexpr std::size_t kVectors = 4;

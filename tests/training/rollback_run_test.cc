@@ -161,6 +161,8 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
 
   jobs::SavedRun sound = jobs::read_saved_run(jobs::open_checkpoint(all[3].path));
   sound.model = jobs::read_saved_model(jobs::open_checkpoint(all[3].path));
+  CHECK(jobs::is_finite(sound));  // reads the learners
+  jobs::read_learners(sound, 0, sound.training.learners.size());
   CHECK(jobs::is_finite(sound));
   const auto with = [&](const auto& change) {
     jobs::SavedRun changed = sound;

@@ -164,6 +164,19 @@ TEST_CASE("processes: they are prepared when all are, and lack memory if one doe
   for (const std::string& text : answers) CHECK(text == "--- --- c-- --m -pm -pm ");
 }
 
+TEST_CASE("processes: it is known two strides later that no process was writing", "[processes]") {
+  std::vector<std::vector<int>> written(3);
+  CHECK(on_ranks(3, [&](World& world) {
+          jobs::Agreement agreement(world);
+          for (int stride = 0; stride < 6; ++stride) {
+            const jobs::Requests answer = agreement.after_stride({.is_writing = world.rank() == 1 && stride < 2});
+            written[static_cast<std::size_t>(world.rank())].push_back(answer.all_have_written ? 1 : 0);
+          }
+          agreement.forget();
+        }) == kNothing3);
+  for (const auto& own : written) CHECK(own == std::vector<int>{0, 0, 0, 0, 1, 1});
+}
+
 TEST_CASE("processes: a single process decides at once", "[processes]") {
   World alone;
   jobs::Agreement agreement(alone);

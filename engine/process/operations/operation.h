@@ -28,6 +28,9 @@ constexpr int control_channel(std::uint64_t number) { return 1 + static_cast<int
 constexpr int all_reduce_channel(std::uint64_t number) {
   return 1 + kControlChannels + 2 * static_cast<int>(number % kAllReduceChannels);
 }
-static_assert(all_reduce_channel(kAllReduceChannels - 1) + 1 <= kMaxChannel);
+
+// Messages from one rank to another have this channel. They meet in the order in which they are sent and received.
+inline constexpr int kDirectChannel = all_reduce_channel(kAllReduceChannels - 1) + 2;
+static_assert(kDirectChannel <= kMaxChannel);
 
 }  // namespace arbalest::engine::process

@@ -72,12 +72,12 @@ void end(LiveRun& run, const engine::Error& error, const std::string& problem) {
 }
 
 // Sets session and state to those of the checkpoint, but for what the run has gained or lost since then.
-void restore(LiveRun& run, const SavedRun& saved) {
+void restore(LiveRun& run, SavedRun& saved) {
   RunState& state = run.state;
   const RunState before = state;
   const ScoreHistory scores = run.scores.history();
   take_learners(saved, run.own_part(saved.run.learners_per_device), run.summary.devices, run.job);
-  resume(saved, run.own_part(saved.run.learners_per_device), run.origin(), run.job, *run.session, state);
+  resume(saved, run.own_part(saved.run.learners_per_device), run.origin(), run.job, *run.session, run.world, state);
   const bool smaller = run.scores.smaller_is_better();
   state.scores.best_test = better(scores.best_test, state.scores.best_test, smaller);
   state.scores.best_validation = better(scores.best_validation, state.scores.best_validation, smaller);

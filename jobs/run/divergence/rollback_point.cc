@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/checkpoint/learner_files.h"
 
 namespace arbalest::jobs {
 
@@ -15,6 +16,18 @@ bool are_finite(const scheduler::Tensors& tensors) {
   return std::ranges::all_of(tensors, [](const dataflow::NamedTensor& tensor) {
     return std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); });
   });
+}
+
+bool is_finite(const scheduler::LearnerState& learner) {
+  return are_finite(learner.weights) && std::ranges::all_of(learner.optimizer, are_finite);
+}
+
+// Reads the learner, and forgets it.
+bool has_finite_learner(const SavedRun& saved, std::size_t number) {
+  scheduler::TrainingState training{.optimizer_slots = saved.training.optimizer_slots, .learners = {}};
+  training.learners.resize(number + 1);
+  read_learner(saved.source, number, training);
+  return is_finite(training.learners[number]);
 }
 
 bool is_too_late(const SavedRun& saved, const RollbackLimits& limits) {
@@ -30,8 +43,8 @@ bool is_finite(const SavedRun& saved) {
                              &training.velocity, &training.average}) {
     if (!are_finite(*vector)) return false;
   }
-  for (const scheduler::LearnerState& learner : training.learners) {
-    if (!are_finite(learner.weights) || !std::ranges::all_of(learner.optimizer, are_finite)) return false;
+  for (std::size_t j = 0; j < training.learners.size(); ++j) {
+    if (training.learners[j].is_here() ? !is_finite(training.learners[j]) : !has_finite_learner(saved, j)) return false;
   }
   return std::isfinite(saved.run.epoch.loss_sum) && std::isfinite(training.losses.loss_sum);
 }

@@ -12,7 +12,8 @@
 
 namespace arbalest::jobs {
 
-// Whether every number of the state that training goes on from is finite, in vectors and sums.
+// Whether every number of the state that training goes on from is finite, in vectors and sums. Reads learners whose
+// vectors are not here from SavedRun::source, one at a time.
 bool is_finite(const SavedRun& saved);
 
 struct RollbackPoint {

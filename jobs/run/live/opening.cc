@@ -68,7 +68,7 @@ void open_run(LiveRun& run) {
 
 void resume_run(LiveRun& run, SavedRun& saved) {
   RunState& state = run.state;
-  resume(saved, run.own_part(saved.run.learners_per_device), run.origin(), run.job, *run.session, state);
+  resume(saved, run.own_part(saved.run.learners_per_device), run.origin(), run.job, *run.session, run.world, state);
   run.scores.continue_from(state.scores);
   run.start -=
       std::chrono::duration_cast<LiveRun::Clock::duration>(std::chrono::duration<double>(state.elapsed_seconds));

@@ -12,7 +12,8 @@ constexpr std::uint64_t kDiverged = 4;
 constexpr std::uint64_t kChange = 8;
 constexpr std::uint64_t kUnprepared = 16;
 constexpr std::uint64_t kShortage = 32;
-constexpr int kFirstSignal = 6;  // the bit of signal 0
+constexpr std::uint64_t kWriting = 64;
+constexpr int kFirstSignal = 7;  // the bit of signal 0
 
 std::uint64_t flags_of(const Requests& requests) {
   std::uint64_t flags = 0;
@@ -22,6 +23,7 @@ std::uint64_t flags_of(const Requests& requests) {
   if (requests.has_change) flags |= kChange;
   if (!requests.is_prepared) flags |= kUnprepared;
   if (requests.lacks_memory) flags |= kShortage;
+  if (requests.is_writing) flags |= kWriting;
   if (requests.stop_signal != 0) flags |= std::uint64_t{1} << (kFirstSignal + requests.stop_signal);
   return flags;
 }
@@ -34,7 +36,9 @@ Requests requests_of(std::uint64_t flags) {
           .has_diverged = (flags & kDiverged) != 0,
           .has_change = (flags & kChange) != 0,
           .is_prepared = (flags & kUnprepared) == 0,
-          .lacks_memory = (flags & kShortage) != 0};
+          .lacks_memory = (flags & kShortage) != 0,
+          .is_writing = (flags & kWriting) != 0,
+          .all_have_written = (flags & kWriting) == 0};
 }
 
 }  // namespace

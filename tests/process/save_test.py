@@ -1,0 +1,203 @@
+"""Checkpoints of `arbalest train` in several processes, whose hosts see the run's directory or not, and polite stops.
+
+The hosts are parts of this machine: a mount namespace sees other files, and a UTS namespace has another name.
+"""
+
+import json
+import os
+import pathlib
+import random
+import resource
+import signal
+import sys
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "faults"))
+
+import kill_runs  # noqa: E402
+import processes  # noqa: E402
+
+PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+
+JOB = """
+model { zoo { lenet {} } }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 2 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.003 }
+learners { per_device { fixed: 1 } }
+checkpoint { every_batches: 40 keep_last: 9 }
+"""
+
+NOTHING = "mount -t tmpfs none runs"
+READ_ONLY = "mount --bind runs runs && mount -o remount,ro,bind runs"
+
+
+def with_mount(mount, after="true"):
+    """A command that starts the program where `runs` is something else, and does something at the end."""
+    script = f'{mount} && "$@"; code=$?; {after}; exit $code'
+    return ["unshare", "-m", "sh", "-c", script, "sh"]
+
+
+class SaveOverProcesses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = processes.scratch()
+        cls.root = pathlib.Path(cls.directory.name)
+        kill_runs.write_images(cls.root / "images28", 28, 1, 640, random.Random(1))
+        (cls.root / "job.txtpb").write_text(JOB, encoding="utf-8")
+        (cls.root / "runs").mkdir()
+        cls.has_namespaces = processes.can("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
+        cls.wholes = {}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.directory.cleanup()
+
+    def launch(self, count, output, *arguments, **others):
+        words = ["job.txtpb", "--quiet", "--output", f"runs/{output}", *arguments]
+        return processes.launch(PROGRAM, count, words, self.root, **others)
+
+    def train(self, count, output, *arguments, **others):
+        code, errors = processes.end(self.launch(count, output, *arguments, **others))
+        self.assertEqual(code, 0, errors)
+        return errors
+
+    def model(self, output):
+        summary = json.loads((self.root / "runs" / output / "summary.json").read_text(encoding="utf-8"))
+        return summary["model_sha256"]
+
+    def whole(self, count):
+        """The model of a run that nothing has disturbed."""
+        if count not in self.wholes:
+            self.train(count, f"whole-{count}")
+            self.wholes[count] = self.model(f"whole-{count}")
+        return self.wholes[count]
+
+    def checkpoints(self, output):
+        return sorted(path.name for path in (self.root / "runs" / output / "checkpoints").iterdir())
+
+    def wait_for_log(self, process, output, text):
+        log = self.root / "runs" / output / "metrics.jsonl"
+        while not log.exists() or text not in log.read_text(encoding="utf-8"):
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
+
+    def check_nothing_left(self, output):
+        """No process trains into the directory any more."""
+        name = f"runs/{output}".encode()
+        for path in pathlib.Path("/proc").iterdir():
+            try:
+                if path.name.isdigit() and name in (path / "cmdline").read_bytes().split(b"\0"):
+                    self.fail(f"process {path.name} is left")
+            except OSError:
+                continue
+
+    def needs_namespaces(self):
+        if not self.has_namespaces:
+            self.skipTest("this system lets no process mount a file system of its own")
+
+    def test_a_host_that_does_not_see_the_directory_sends_its_learners(self):
+        self.needs_namespaces()
+        blind = {1: with_mount(NOTHING, after="ls -A runs > listed")}
+        errors = self.train(2, "blind", "--set", "training.max_epochs=1", wrappers=blind)
+        self.assertNotIn("does not see", errors)
+        self.assertEqual((self.root / "listed").read_text(encoding="utf-8"), "")
+        self.assertEqual(len(self.checkpoints("blind")), 2)
+        learners = list((self.root / "runs/blind/checkpoints").glob("*/learner-0001.safetensors"))
+        self.assertEqual(len(learners), len(self.checkpoints("blind")))
+        # Rank 0 sends the learner back. Then all see the directory.
+        self.train(2, "blind", "--resume=auto", "--set", "training.max_epochs=2", wrappers=blind)
+        self.assertEqual(self.model("blind"), self.whole(2))
+        self.train(2, "blind", "--resume=auto", "--set", "training.max_epochs=3")
+        self.train(2, "three", "--set", "training.max_epochs=3")
+        self.assertEqual(self.model("blind"), self.model("three"))
+
+    def test_a_host_that_cannot_write_to_the_directory_is_named_and_sends_its_learners(self):
+        self.needs_namespaces()
+        errors = self.train(2, "read-only", wrappers={1: with_mount(READ_ONLY)})
+        self.assertRegex(errors, "rank 1 on host .* sees the directory .*, but cannot write there: .*Read-only")
+        self.assertEqual(self.model("read-only"), self.whole(2))
+        self.assertIn("000000000160", self.checkpoints("read-only"))
+
+    def test_a_rank_whose_writes_fail_is_named_and_the_run_goes_on(self):
+        process = self.launch(2, "full", "--set", "training.max_epochs=1000")
+        self.wait_for_log(process, "full", '"checkpoint"')
+        resource.prlimit(processes.ranks_of(process)[1], resource.RLIMIT_FSIZE, (100_000, 100_000))
+        self.wait_for_log(process, "full", "was not saved: rank 1 on host")
+        before = self.checkpoints("full")
+        self.wait_for_log(process, "full", '"epoch":2')
+        os.kill(processes.ranks_of(process)[0], signal.SIGTERM)
+        code, errors = processes.end(process)
+        self.assertEqual(code, 6, errors)
+        self.assertRegex(errors, "its state was not saved: rank 1 on host .*learner-0001.*File too large")
+        saved = [name for name in before if not name.startswith(".")]
+        self.assertEqual(self.checkpoints("full"), saved)
+        self.train(2, "full", "--resume=auto")
+        self.assertEqual(self.model("full"), self.whole(2))
+
+    def test_a_rank_that_is_killed_while_it_saves_leaves_the_checkpoint_of_before(self):
+        if not processes.can("strace", "-V"):
+            self.skipTest("there is no strace")
+        three = ["--set", "learners.per_device.fixed=3"]
+        self.train(2, "killed", *three, "--set", "training.max_epochs=1")
+        before = self.checkpoints("killed")
+        # strace counts by thread. The main thread makes two of these calls at the start, and that of a save three.
+        trace = self.root / "killed.trace"
+        wrapper = ["strace", "-f", "-qq", "-o", str(trace), "-e", "trace=fsync"]
+        wrapper += ["-e", "inject=fsync:signal=SIGKILL:when=3"]
+        code, errors = processes.end(self.launch(2, "killed", *three, "--resume=auto", wrappers={1: wrapper}))
+        self.assertNotEqual(code, 0, errors)
+        self.assertIn("killed by SIGKILL", trace.read_text(encoding="utf-8"))
+        self.check_nothing_left("killed")
+        self.assertEqual([name for name in self.checkpoints("killed") if not name.startswith(".")], before)
+        self.train(2, "killed", *three, "--resume=auto")
+        self.train(2, "never-killed", *three)
+        self.assertEqual(self.model("killed"), self.model("never-killed"))
+        self.assertEqual([name for name in self.checkpoints("killed") if name.startswith(".")], [])
+
+    def test_hosts_with_unequal_devices_train_repeatably_and_go_on_as_if_never_stopped(self):
+        if not processes.can("unshare", "--uts", "hostname", "other"):
+            self.skipTest("this system gives no process a host name of its own")
+        cores = sorted(os.sched_getaffinity(0))
+        if len(cores) < 2:
+            self.skipTest("it takes two cores")
+        # One process of the first host has both of its devices, and two processes of the second host have one each.
+        options = processes.hosts(self.root, {"first": 1, "second": 2})
+        devices = ["--set", f'devices=["cpu:{cores[0]}", "cpu:{cores[1]}"]']
+        models = []
+        for output in ("unequal", "again"):
+            self.train(3, output, *devices, options=options)
+            models.append(self.model(output))
+        self.assertEqual(models[0], models[1])
+        summary = json.loads((self.root / "runs/unequal/summary.json").read_text(encoding="utf-8"))
+        self.assertEqual(summary["learners"], 4)
+        for epochs in (1, 2):
+            more = ["--resume=auto", "--set", f"training.max_epochs={epochs}"]
+            self.train(3, "in-parts", *devices, *more, options=options)
+        self.assertEqual(self.model("in-parts"), models[0])
+
+    def test_a_stop_that_a_rank_does_not_hear_of_ends_the_run_at_once(self):
+        for number, code_of in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+            output = f"stopped-{code_of}"
+            process = self.launch(3, output, "--set", "training.max_epochs=1000")
+            self.wait_for_log(process, output, '"checkpoint"')
+            ranks = processes.ranks_of(process)
+            os.kill(ranks[2], signal.SIGSTOP)
+            os.kill(ranks[0], number)
+            code, errors = processes.end(process)
+            self.assertEqual(code, code_of, errors)
+            self.assertRegex(errors, "a signal asks for a stop, but rank 2 on host .* has not answered within 1 s")
+            self.check_nothing_left(output)
+            self.train(3, output, "--resume=auto")
+            self.assertEqual(self.model(output), self.whole(3))
+
+
+if __name__ == "__main__":
+    reason = processes.missing(PROGRAM)
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(processes.SKIPPED)
+    unittest.main()
