@@ -98,6 +98,10 @@ class World {
   void set_position(std::uint64_t round, Phase phase) noexcept;
   // A process that is silent for longer counts as dead. Any thread may call.
   void set_peer_timeout(double seconds) noexcept;
+  double peer_timeout() const noexcept;
+  // Throws like the operations if another process has died or failed. Loops that wait for a GPU call it, because the
+  // GPU may wait for another process for ever. Waits up to `seconds` for such a failure. Any thread may call.
+  void check(double seconds = 0.0) const;
   // This process cannot go on; the others name it and the reason. Call abort() as soon as the error has been printed:
   // without it the process is ended after CommunicationOptions::owner_ends_seconds. Any thread may call.
   void announce_failure(const Error& error);

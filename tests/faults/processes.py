@@ -27,9 +27,10 @@ def environment():
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def launch(program, count, arguments, cwd, variables=None, stdout=subprocess.DEVNULL):
-    """Starts mpirun with `count` processes. `variables`: by rank, of the environment, for ranks that differ."""
-    command = ["mpirun", "--oversubscribe", "--bind-to", "none"]
+def launch(program, count, arguments, cwd, variables=None, stdout=subprocess.DEVNULL, options=()):
+    """Starts mpirun with `count` processes. `variables`: by rank, of the environment, for ranks that differ. `options`:
+    of mpirun."""
+    command = ["mpirun", "--oversubscribe", "--bind-to", "none", *options]
     words = [str(program), "train", *map(str, arguments)]
     if variables is None:
         command += ["-np", str(count), *words]

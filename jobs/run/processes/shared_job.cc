@@ -42,6 +42,19 @@ void check_shareable(const JobOptions& job) {
   }
 }
 
+// Machines without GPUs train on their CPU if the job names no devices.
+void check_kinds(World& world, const engine::DeviceSpec& own) {
+  const std::vector<int> others = world.agree(own.is_cuda() ? "GPUs" : "CPU devices");
+  if (others.empty()) return;
+  const bool has_gpus = join(world, {own.is_cuda() ? 1 : 0}).front() == 1;
+  throw SharedError(
+      engine::ErrorKind::kInvalidJob,
+      fmt::format("rank 0 trains on {}, and rank {} on host {} on {}: the devices of all processes must be "
+                  "of one kind; name them, as in devices: \"cpu\"",
+                  has_gpus ? "GPUs" : "CPU devices", others.front(), world.host(others.front()),
+                  has_gpus ? "CPU devices" : "GPUs"));
+}
+
 // The settings of the user, with these devices.
 std::vector<std::string> with_devices(std::span<const std::string> overrides,
                                       const std::vector<engine::DeviceSpec>& devices) {
@@ -60,7 +73,7 @@ std::vector<std::string> with_devices(std::span<const std::string> overrides,
 JobOptions load_shared_job(World& world, const std::string& path, std::span<const std::string> overrides) {
   if (world.size() == 1) return load_job(path, overrides);
   const SourceText source = broadcast_source(world, path);
-  const bool are_divided = cores_are_divided(world);
+  const LauncherShares divided = shares_of_launcher(world);
   JobOptions job;
   DeviceShare share;
   std::string text;
@@ -68,9 +81,10 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
     job = parse_job(source, overrides);
     check_shareable(job);
     text = job.resolved_text;
-    share = share_of_devices(job.devices, world, are_divided);
+    share = share_of_devices(job.devices, world, divided);
     job = parse_job(source, with_devices(overrides, share.devices));
   });
+  check_kinds(world, job.devices.front());
   world.broadcast(text);
   job.resolved_text = std::move(text);
   const std::vector<int> learners = join(world, {most_learners(job)});
