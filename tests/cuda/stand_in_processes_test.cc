@@ -3,7 +3,15 @@
 #include <nccl.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "engine/cuda/device/collective.h"
 #include "engine/process/all_gather.h"
@@ -11,6 +19,7 @@
 #include "tests/support/process_rig.h"
 #include "tests/support/schemes.h"
 #include "tests/support/small_training.h"
+#include "tests/support/subprocess.h"
 
 namespace arbalest::tests {
 namespace {
@@ -48,36 +57,52 @@ struct End {
   std::string message;
 };
 
-End end_of(const std::function<void()>& body) {
-  try {
-    body();
-    return {};
-  } catch (const engine::Error& error) {
-    return {error.kind(), error.what()};
-  }
-}
-
-// Runs `body` in two processes, each with a GPU, and returns their ends.
-std::array<End, 2> ends_of(const std::function<void(World&, TrainingRig&, MemoryNetwork&)>& body) {
+// Runs `body` in two processes, which tell each other their errors as jobs::train does, and returns their ends.
+std::array<End, 2> ends_in_processes(const std::function<void(World&, MemoryNetwork&)>& body) {
   MemoryNetwork network(2);
   std::array<End, 2> ends;
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const auto world = network.open(static_cast<int>(rank));
-      ends[rank] = end_of([&] {
-        RigOptions options = options_of(kOneGpuEach[rank], options_on({}, {}));
-        options.world = world.get();
-        TrainingRig rig(options);
-        body(*world, rig, network);
-      });
+      try {
+        body(*world, network);
+      } catch (const engine::Error& error) {
+        world->announce_failure(error);
+        ends[rank] = {error.kind(), error.what()};
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();
   return ends;
 }
 
+// Each process trains on a GPU of its own.
+std::array<End, 2> ends_of(const std::function<void(World&, TrainingRig&, MemoryNetwork&)>& body) {
+  return ends_in_processes([&](World& world, MemoryNetwork& network) {
+    RigOptions options = options_of(kOneGpuEach[static_cast<std::size_t>(world.rank())], options_on({}, {}));
+    options.world = &world;
+    TrainingRig rig(options);
+    body(world, rig, network);
+  });
+}
+
+constexpr const char* kPrinting = "prints the settings of NCCL";
+
+// Starts this program with `environment` and returns the settings it prints.
+std::string settings_with(const std::vector<std::string>& environment) {
+  Subprocess program({"/proc/self/exe", kPrinting}, environment, std::filesystem::temp_directory_path());
+  return program.wait().out;
+}
+
 }  // namespace
+
+TEST_CASE(kPrinting, "[.]") { fmt::print("NCCL: {} {}\n", std::getenv("NCCL_ALGO"), std::getenv("NCCL_PROTO")); }
+
+TEST_CASE("NCCL adds in the order of a ring, unless the user has set something else") {
+  CHECK_THAT(settings_with({}), ContainsSubstring("NCCL: Ring Simple\n"));
+  CHECK_THAT(settings_with({"NCCL_ALGO=Tree"}), ContainsSubstring("NCCL: Tree Simple\n"));
+}
 
 TEST_CASE("processes with GPUs: every scheme trains to the bytes of one process", "[training]") {
   for (const sma::Options& scheme : short_schemes()) {
@@ -158,8 +183,10 @@ TEST_CASE("processes with GPUs: a process that is cut off ends the others, which
     const auto ends = ends_of([&](World& world, TrainingRig& rig, MemoryNetwork& network) {
       rig.run(rounds);
       world.set_peer_timeout(kShortTimeout);
-      if (world.rank() == 0) rig.run(40);  // NCCL does not say that rank 1 is gone
-      network.cut_off(1);
+      if (world.rank() == 0) {
+        network.cut_off(1);
+        rig.run(40);  // NCCL does not say that rank 1 is gone
+      }
       world.check(60.0);
     });
     CHECK(ends[0].kind == engine::ErrorKind::kPeer);
@@ -175,10 +202,10 @@ TEST_CASE("processes with GPUs: the watchdog names the process that NCCL has los
     rig.run(1);
     world.set_peer_timeout(kShortTimeout);
     if (world.rank() == 0) {
+      network.cut_off(1);
       cuda_stand_in::fail_all_reduce(ncclRemoteError);
       rig.run(40);
     }
-    network.cut_off(1);
     world.check(60.0);
   });
   CHECK_THAT(ends[0].message, ContainsSubstring("rank 1 on host here is dead, stopped or cut off"));
@@ -223,16 +250,8 @@ TEST_CASE("processes with GPUs: a GPU that fails ends all processes, and the err
 
 TEST_CASE("processes with GPUs: two processes on one GPU are refused", "[training]") {
   cuda_stand_in::reset({.devices = 1});
-  MemoryNetwork network(2);
-  std::array<End, 2> ends;
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto world = network.open(static_cast<int>(rank));
-      ends[rank] = end_of([&] { engine::cuda::NcclCollective({0}, *world); });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto ends =
+      ends_in_processes([](World& world, MemoryNetwork&) { engine::cuda::NcclCollective collective({0}, world); });
   for (const End& end : ends) CHECK(end.kind == engine::ErrorKind::kPeer);
   CHECK_THAT(ends[0].message + ends[1].message,
              ContainsSubstring("NCCL cannot connect the 2 GPUs of the job: invalid"));
@@ -242,23 +261,14 @@ TEST_CASE("processes with GPUs: two processes on one GPU are refused", "[trainin
 
 TEST_CASE("processes with GPUs: a process that never connects its GPU is not waited for without end", "[training]") {
   cuda_stand_in::reset({.devices = 2});
-  MemoryNetwork network(2);
-  std::array<End, 2> ends;
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto world = network.open(static_cast<int>(rank));
-      ends[rank] = end_of([&] {
-        if (rank == 0) engine::cuda::NcclCollective({0}, *world, /*connect_seconds=*/0.2);
-        // The World's operations of a process that connects its GPU.
-        engine::process::all_gather(*world, 1.0);
-        std::string id;
-        world->broadcast(id);
-        world->check(60.0);
-      });
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  const auto ends = ends_in_processes([](World& world, MemoryNetwork&) {
+    if (world.rank() == 0) engine::cuda::NcclCollective collective({0}, world, /*connect_seconds=*/0.2);
+    // The World's operations of a process that connects its GPU.
+    engine::process::all_gather(world, 1.0);
+    std::string id;
+    world.broadcast(id);
+    world.check(60.0);
+  });
   CHECK(ends[0].kind == engine::ErrorKind::kPeer);
   CHECK_THAT(ends[0].message, ContainsSubstring("has not connected the 2 GPUs of the job within 0.2 s") &&
                                   ContainsSubstring("NCCL_SOCKET_IFNAME"));

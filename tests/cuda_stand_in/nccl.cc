@@ -174,6 +174,9 @@ ncclResult_t connect_all(const std::vector<ncclComm_t>& communicators) {
       result = ncclInProgress;
       continue;
     }
+    if (!communicator->clique->is_of_this_thread()) {
+      violation(fmt::format("{}: blocks until ranks of other threads or processes come, which may have died", kInit));
+    }
     const ncclResult_t one = connect(*communicator);
     if (one == ncclInProgress) {
       violation(fmt::format("{}: waits for ever for the other ranks", kInit));

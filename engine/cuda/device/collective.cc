@@ -194,11 +194,10 @@ void NcclCollective::check_all() {
 
 void NcclCollective::give_up(const Error& error) {
   abort();
-  if (!spans_processes()) return;
-  world_.check();
-  // The watchdog names the process that NCCL has lost, but it may take its whole timeout.
-  if (dynamic_cast<const LostConnection*>(&error) != nullptr) world_.check(world_.peer_timeout());
-  world_.announce_failure(error);
+  // The watchdog names the process that NCCL has lost, but it may take its whole timeout, and the news some time.
+  constexpr double kNewsSeconds = 5.0;
+  const bool has_lost_connection = dynamic_cast<const LostConnection*>(&error) != nullptr;
+  world_.check(has_lost_connection ? world_.peer_timeout() + kNewsSeconds : 0.0);
 }
 
 // ncclCommAbort may never return when a process of the same machine has died. The World's communication thread then

@@ -52,8 +52,7 @@ class NcclCollective final : public Collective {
   // Runs a step, and gives up after an error.
   template <typename Step>
   void guarded(const Step& step);
-  // Ends NCCL's part after an error. Throws an error of the World that explains it, if there is one. Otherwise tells
-  // the other processes.
+  // Ends NCCL's part after an error. Throws the World's error instead if another process has failed.
   void give_up(const Error& error);
   void abort() noexcept;
 
