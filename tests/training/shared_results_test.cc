@@ -182,7 +182,7 @@ TEST_CASE("processes: all get the job of rank 0, each with its devices", "[proce
   const std::string path = (directory.path() / "job.txtpb").string();
   tests::write_text(path, R"(
 model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }
-processes { peer_timeout_seconds: 7 all_reduce: LIBRARY }
+processes { peer_timeout_seconds: 7 all_reduce: LIBRARY } devices: "cpu"
 )");
   std::vector<jobs::JobOptions> found(2);
   const std::vector<std::string> settings = {"training.batch_size=5"};
