@@ -29,7 +29,7 @@ class Collective {
 
   // Sets `values` to the sum over ranks, in place. The sum is bit-identical on every rank, and its order of additions
   // is the same in every run. The memory collective adds in the order of the pairwise tree over rank numbers
-  // (engine/passes/averaging.h). NCCL adds in another order, so with three or more GPUs its bits differ from the
+  // (engine/passes/averaging.h). NCCL adds in the order of a ring, so with three or more GPUs its bits differ from the
   // tree's.
   //   parts: one per rank of this process, in order of ranks; not kept after the call, except for the streams
   // Allocates only when it meets these parts for the first time.
@@ -38,14 +38,14 @@ class Collective {
   // that stream's values. The collective must outlive the task.
   //
   // Errors: throws ErrorKind::kOutOfMemory with nothing enqueued. After any other error (kInternal: a stream is
-  // recording, or the number of parts is wrong; kDevice; kPeer: NCCL) the streams can only be drained. If a stream
-  // fails before its part, the other ranks fail with kPeer instead of waiting forever. CPU ranks then fail on their
-  // streams; GPU ranks fail in wait().
+  // recording, or the number of parts is wrong; kDevice; kPeer: NCCL or another process) the streams can only be
+  // drained. If a stream fails before its part, the other ranks fail with kPeer instead of waiting forever. CPU ranks
+  // then fail on their streams; GPU ranks fail in wait().
   virtual void all_reduce_sum(std::span<const CollectivePart> parts, std::size_t elements, const char* label) = 0;
 
   // Blocks the host until `event` has passed; the event may follow an all-reduce. Throws the first error of the work
-  // before the event, like Event::synchronize. If a rank failed and the event would never pass, throws that rank's
-  // error. Afterwards all streams of the ranks can only be drained.
+  // before the event, like Event::synchronize. If a rank or another process failed and the event would never pass,
+  // throws that error. Afterwards all streams of the ranks can only be drained.
   virtual void wait(const Event& event) = 0;
 };
 

@@ -19,6 +19,7 @@ struct CudaDeviceInfo {
   int minor = 0;
   std::size_t memory = 0;  // bytes
   int multiprocessors = 0;
+  std::string id;  // of this GPU among all of the world, whatever its ordinal in this process
 };
 
 struct CudaMachine {
@@ -36,8 +37,10 @@ CudaDeviceInfo find_cuda_device(const DeviceSpec& spec);
 // Throws as find_cuda_device does, and ErrorKind::kDevice if the GPU cannot be used.
 std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOptions& options);
 
-// A collective over NCCL, one rank per device. All devices must come from open_cuda_device.
-std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices);
+// A collective over NCCL between the devices of all processes of `world`, one rank per device. All devices must come
+// from open_cuda_device. A call of World's operations. `world` must outlive it. Throws ErrorKind::kPeer if NCCL cannot
+// connect the devices, and kDevice in a build without NCCL.
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices, process::World& world);
 
 // For logs: the algorithms of all convolutions prepared on `device` so far, one line per pass, with the algorithms that
 // failed before. The device must come from open_cuda_device.

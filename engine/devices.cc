@@ -143,13 +143,9 @@ std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Devi
   if (is_alone || !devices.front()->is_cuda()) {
     return make_process_collective(static_cast<int>(devices.size()), world);
   }
-  if (world.size() > 1) {
-    fail(ErrorKind::kInvalidJob,
-         "several processes train together on CPU devices only; name them, as in devices: \"cpu\"");
-  }
   std::vector<Device*> gpus;
   for (const auto& device : devices) gpus.push_back(device.get());
-  return make_cuda_collective(gpus);
+  return make_cuda_collective(gpus, world);
 }
 
 std::vector<DeviceSpec> list_devices() {

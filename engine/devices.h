@@ -53,8 +53,8 @@ struct DeviceOptions {
 
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options = {});
 
-// Makes the all-reduce between the devices of a job in all processes of `world`. The devices of this process must be of
-// one kind. They and `world` must outlive it.
+// Makes the all-reduce between the devices of a job in all processes of `world`. The devices of all processes must be
+// of one kind. They and `world` must outlive it. A call of World's operations. Throws as make_cuda_collective does.
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices, process::World& world);
 
 // The devices of a job that names none: the GPUs of this machine, or its CPU if it has no GPU.

@@ -16,7 +16,7 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
   fail(ErrorKind::kDevice, "device '{}': {}", spec.name, kProblem);
 }
 
-std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> /*devices*/) {
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> /*devices*/, process::World& /*world*/) {
   fail(ErrorKind::kDevice, "{}", kProblem);
 }
 

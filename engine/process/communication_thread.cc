@@ -87,6 +87,13 @@ void CommunicationThread::announce_failure(const Error& error) {
   ordered_.notify_one();
 }
 
+void CommunicationThread::check(double seconds) {
+  std::unique_lock lock(mutex_);
+  const auto has_failed = [this] { return stage_ == Stage::kFailed; };
+  if (seconds > 0.0) changed_.wait_for(lock, std::chrono::duration<double>(seconds), has_failed);
+  if (has_failed()) throw Error(*failure_);
+}
+
 void CommunicationThread::set_position(const Position& position) noexcept {
   position_ = position.round << 8 | static_cast<std::uint64_t>(position.phase);
 }

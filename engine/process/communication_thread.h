@@ -60,11 +60,15 @@ class CommunicationThread {
   // Call it when this process cannot go on; the others get to know the reason. Every wait() throws the error then. If
   // the owner does not call abort(), the thread prints the error and ends all processes with the exit code of its kind.
   void announce_failure(const Error& error);
+  // Throws what wait() throws, if another process has died or failed, or this one has announced an error. Waits up to
+  // `seconds` for that to happen.
+  void check(double seconds);
   void set_position(const Position& position) noexcept;
   void set_peer_timeout(double seconds) noexcept;
   // Watches a number that becomes a signal's when that asks for a polite stop (Progress::request_stop). It must outlive
   // the thread. If the process must end at once, the exit code is 128 + the signal.
   void watch_stop(const std::atomic<int>& signal) noexcept { stop_signal_ = &signal; }
+  double peer_timeout() const noexcept { return peer_timeout_; }
 
   // Ends the communication politely: waits until all processes have called it. No operation may be under way. Throws
   // like wait().

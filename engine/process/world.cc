@@ -129,6 +129,12 @@ void World::set_peer_timeout(double seconds) noexcept {
   if (communication_ != nullptr) communication_->set_peer_timeout(seconds);
 }
 
+double World::peer_timeout() const noexcept { return communication_ == nullptr ? 0.0 : communication_->peer_timeout(); }
+
+void World::check(double seconds) const {
+  if (communication_ != nullptr) communication_->check(seconds);
+}
+
 void World::announce_failure(const Error& error) {
   if (communication_ != nullptr) communication_->announce_failure(error);
 }

@@ -107,6 +107,10 @@ class World {
   // Watches a number that becomes a signal's when that asks this process for a polite stop. If another process does not
   // answer within a second, the run ends at once, with exit code 128 + the signal. `signal` must outlive the world.
   void watch_stop(const std::atomic<int>& signal) noexcept;
+  double peer_timeout() const noexcept;
+  // Throws like the operations if another process has died or failed. Loops that wait for a GPU call it, because the
+  // GPU may wait for another process for ever. Waits up to `seconds` for such a failure. Any thread may call.
+  void check(double seconds = 0.0) const;
   // This process cannot go on; the others name it and the reason. Call abort() as soon as the error has been printed:
   // without it the process is ended after CommunicationOptions::owner_ends_seconds. Any thread may call.
   void announce_failure(const Error& error);

@@ -1,5 +1,7 @@
 // Tests the stand-in's NCCL.
 #include <nccl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -12,9 +14,20 @@ constexpr int kRanks = 3;
 constexpr std::size_t kCount = 4;
 
 struct Ranks {
-  explicit Ranks(std::uint64_t seed = 1) {
+  explicit Ranks(std::uint64_t seed = 1, bool is_blocking = true) {
     cuda_stand_in::reset({.devices = kRanks}, seed);
-    REQUIRE(ncclCommInitAll(communicators.data(), kRanks, nullptr) == ncclSuccess);
+    ncclUniqueId id{};
+    REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+    REQUIRE(ncclGroupStart() == ncclSuccess);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      must(cudaSetDevice(rank));
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = is_blocking ? 1 : 0;
+      REQUIRE(ncclCommInitRankConfig(&communicators[static_cast<std::size_t>(rank)], kRanks, id, rank, &config) ==
+              ncclSuccess);
+    }
+    REQUIRE(ncclGroupEnd() == (is_blocking ? ncclSuccess : ncclInProgress));
+    if (!is_blocking) poll();
     for (int rank = 0; rank < kRanks; ++rank) {
       must(cudaSetDevice(rank));
       const auto place = static_cast<std::size_t>(rank);
@@ -32,6 +45,14 @@ struct Ranks {
     REQUIRE(ncclGroupStart() == ncclSuccess);
     for (std::size_t rank = 0; rank < kRanks; ++rank) REQUIRE(add(rank) == ncclSuccess);
     REQUIRE(ncclGroupEnd() == ncclSuccess);
+  }
+  // Polls until all communicators have done what they were given.
+  void poll() const {
+    for (const ncclComm_t communicator : communicators) {
+      ncclResult_t state = ncclInProgress;
+      while (state == ncclInProgress) REQUIRE(ncclCommGetAsyncError(communicator, &state) == ncclSuccess);
+      REQUIRE(state == ncclSuccess);
+    }
   }
   void begin_capture() const {
     for (const cudaStream_t stream : streams) {
@@ -128,15 +149,113 @@ TEST_CASE("stand-in: all ranks must reach their sums in the same order") {
 
 TEST_CASE("stand-in: one rank per device, one thread's calls in a group, streams of the rank's device") {
   const Ranks ranks;
-  const std::array<int, 2> twice{1, 1};
-  std::array<ncclComm_t, 2> refused{};
-  CHECK(ncclCommInitAll(refused.data(), 2, twice.data()) == ncclInvalidUsage);
-  CHECK_THAT(violations(), ContainsSubstring("two ranks on device 1"));
   REQUIRE(ranks.add(0) == ncclSuccess);
   CHECK_THAT(violations(), ContainsSubstring("outside of a group"));
   CHECK(ncclAllReduce(ranks.data[0], ranks.data[0], kCount, ncclFloat32, ncclSum, ranks.communicators[0],
                       ranks.streams[1]) == ncclInvalidArgument);
   CHECK_THAT(violations(), ContainsSubstring("rank 0 is of device 0 and its stream of device 1"));
+}
+
+TEST_CASE("stand-in: nothing may be enqueued behind a sum that a non-blocking communicator has not started") {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const Ranks ranks(seed, false);
+    const auto add_all = [&] {
+      REQUIRE(ncclGroupStart() == ncclSuccess);
+      for (std::size_t rank = 0; rank < kRanks; ++rank) REQUIRE(ranks.add(rank) == ncclSuccess);
+      REQUIRE(ncclGroupEnd() == ncclInProgress);
+    };
+    add_all();
+    ranks.poll();
+    CHECK(ranks.result(0) == std::vector<float>{6, 60, 600, 6000});
+    CHECK(violations().empty());
+    add_all();
+    static_cast<void>(ranks.result(1));
+    CHECK_THAT(violations(), ContainsSubstring("still issuing a call"));
+    CHECK(ranks.add(0) == ncclInvalidArgument);
+    CHECK_THAT(violations(), ContainsSubstring("of a communicator whose last call is in progress"));
+  }
+}
+
+namespace {
+
+// Joins the clique of `id` as one rank.
+ncclResult_t join(ncclComm_t& communicator, const ncclUniqueId& id, int ranks, int rank, bool is_blocking) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = is_blocking ? 1 : 0;
+  return ncclCommInitRankConfig(&communicator, ranks, id, rank, &config);
+}
+
+ncclResult_t state_of(ncclComm_t communicator) {
+  ncclResult_t state = ncclSuccess;
+  REQUIRE(ncclCommGetAsyncError(communicator, &state) == ncclSuccess);
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("stand-in: ranks connect when all are there, each once, and each on a GPU of its own") {
+  cuda_stand_in::reset({.devices = 2});
+  ncclUniqueId id{};
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  ncclComm_t first = nullptr;
+  ncclComm_t again = nullptr;
+  ncclComm_t second = nullptr;
+  CHECK(join(first, id, 2, 0, false) == ncclInProgress);
+  CHECK(state_of(first) == ncclInProgress);
+  CHECK(join(again, id, 2, 0, false) == ncclInvalidUsage);
+  CHECK_THAT(violations(), ContainsSubstring("rank 0 joins twice"));
+  CHECK(join(again, id, 3, 1, false) == ncclInvalidUsage);
+  CHECK_THAT(violations(), ContainsSubstring("rank 1 of 3 joins 2 ranks"));
+  CHECK(join(second, id, 2, 1, false) == ncclInProgress);
+  CHECK(state_of(second) == ncclInvalidUsage);
+  CHECK_THAT(violations(), ContainsSubstring("two ranks on device 0"));
+
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  CHECK(join(first, id, 2, 0, true) == ncclInternalError);
+  CHECK_THAT(violations(), ContainsSubstring("waits for ever for the other ranks"));
+}
+
+TEST_CASE("stand-in: ranks of several processes add up, and wait for each other") {
+  cuda_stand_in::reset({.devices = 2});
+  ncclUniqueId id{};
+  REQUIRE(ncclGetUniqueId(&id) == ncclSuccess);
+  // Each process adds twice and ends with 0 if the sums are right.
+  const auto run_rank = [&](int rank) {
+    if (cudaSetDevice(rank) != cudaSuccess) return 1;
+    ncclComm_t communicator = nullptr;
+    if (join(communicator, id, 2, rank, false) != ncclInProgress) return 2;
+    ncclResult_t state = ncclInProgress;
+    const auto poll = [&] {
+      do {
+        if (ncclCommGetAsyncError(communicator, &state) != ncclSuccess) return false;
+      } while (state == ncclInProgress);
+      return state == ncclSuccess;
+    };
+    if (!poll()) return 3;
+    cudaStream_t stream = nullptr;
+    void* data = nullptr;
+    const std::array<float, 2> own{1.0F + static_cast<float>(rank), 10.0F};
+    std::array<float, 2> sum{};
+    if (cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, 0) != cudaSuccess ||
+        cudaMalloc(&data, sizeof own) != cudaSuccess ||
+        cudaMemcpyAsync(data, own.data(), sizeof own, cudaMemcpyHostToDevice, stream) != cudaSuccess) {
+      return 4;
+    }
+    for (int round = 0; round < 2; ++round) {
+      const ncclResult_t result = ncclAllReduce(data, data, 2, ncclFloat32, ncclSum, communicator, stream);
+      if (result != ncclInProgress || !poll()) return 5;
+    }
+    if (cudaMemcpyAsync(sum.data(), data, sizeof sum, cudaMemcpyDeviceToHost, stream) != cudaSuccess) return 6;
+    if (cudaStreamSynchronize(stream) != cudaSuccess || !violations().empty()) return 7;
+    return sum == std::array<float, 2>{6.0F, 40.0F} ? 0 : 8;
+  };
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) _exit(run_rank(1));
+  CHECK(run_rank(0) == 0);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 }  // namespace arbalest::tests

@@ -1,6 +1,7 @@
 #include "tests/cuda_stand_in/call.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -23,6 +24,13 @@ void order_with_legacy_stream(CUstream_st& stream) {
   }
 }
 
+// A program that is no test has nobody who asks for them.
+void report_violations() {
+  constexpr int kExitCode = 99;
+  for (const std::string& text : violations()) std::fprintf(stderr, "stand-in: %s\n", text.c_str());
+  if (!violations().empty()) std::_Exit(kExitCode);
+}
+
 }  // namespace
 
 void start_runtime() {
@@ -30,6 +38,7 @@ void start_runtime() {
   constexpr int kMost = 32;
   if (state().hardware_queues.has_value()) return;
   const char* text = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  if (std::getenv(kGpusVariable) != nullptr) std::atexit(report_violations);
   state().hardware_queues = text == nullptr ? kDefault : std::min(std::atoi(text), kMost);
 }
 
@@ -45,7 +54,7 @@ cudaError_t check_call(const char* function, InCapture in_capture) {
 }
 
 cudaError_t call(const char* function, InCapture in_capture, const std::function<cudaError_t(Thread&)>& body) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   take_random_steps();
   const int injected = take_injected(function);
   if (injected != 0) return note(static_cast<cudaError_t>(injected));

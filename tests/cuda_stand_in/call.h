@@ -63,7 +63,7 @@ cudaError_t spoil(Capture& capture, cudaError_t error, const char* function, con
 
 template <typename Status, typename Body>
 Status library_call(const char* function, InCapture in_capture, Status device_error, const Body& body) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   take_random_steps();
   const int injected = take_injected(function);
   if (injected != 0) return static_cast<Status>(injected);

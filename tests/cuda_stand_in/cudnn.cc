@@ -21,7 +21,7 @@ cudnnStatus_t cudnn_call(const char* function, InCapture in_capture, const Body&
 // Descriptors are host memory, so they need no device and are allowed in a capture.
 template <typename Body>
 cudnnStatus_t describe(const char* function, const Body& body) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   const int injected = take_injected(function);
   return injected != 0 ? static_cast<cudnnStatus_t>(injected) : body();
 }

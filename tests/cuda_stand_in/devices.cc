@@ -18,14 +18,14 @@ bool is_device(int ordinal) { return ordinal >= 0 && ordinal < static_cast<int>(
 }  // namespace
 
 int hardware_queues() {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   return state().hardware_queues.value_or(0);
 }
 
 extern "C" {
 
 cudaError_t cudaDriverGetVersion(int* version) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   *version = state().machine.driver_version;
   return cudaSuccess;
 }
@@ -36,7 +36,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   start_runtime();
   *count = 0;
   const int injected = take_injected("cudaGetDeviceCount");
@@ -46,7 +46,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 cudaError_t cudaSetDevice(int ordinal) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   if (machine_problem() != cudaSuccess) return note(machine_problem());
   if (!is_device(ordinal)) return note(cudaErrorInvalidDevice);
   this_thread().device = ordinal;
@@ -66,6 +66,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
     *properties = {};
     const std::string name = "stand-in for a GPU";
     std::ranges::copy(name, properties->name);
+    properties->uuid.bytes[0] = static_cast<char>(1 + state().machine.first_device + ordinal);
     properties->totalGlobalMem = state().machine.memory;
     properties->major = state().machine.major;
     properties->minor = state().machine.minor;
@@ -96,7 +97,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 // Returns the failure of a device at every call, and other errors once.
 cudaError_t cudaGetLastError() {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   ++state().calls["cudaGetLastError"];
   Thread& thread = this_thread();
   const cudaError_t result = thread.last_error;

@@ -1,6 +1,7 @@
 #include "tests/cuda_stand_in/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -10,6 +11,8 @@
 namespace arbalest::tests::cuda_stand_in {
 
 namespace {
+
+constexpr auto kLongestWait = std::chrono::seconds(120);  // for other host threads and processes
 
 Device& device_of(const CUstream_st& stream) { return state().devices[static_cast<std::size_t>(stream.device)]; }
 
@@ -68,10 +71,27 @@ void take_random_steps() {
   }
 }
 
+namespace {
+
+// Whether what another host thread or another process does may let a stream continue.
+bool may_go_on() {
+  return std::ranges::any_of(state().streams, [](const CUstream_st* stream) {
+    return !stream->queue.empty() && stream->queue.front().execution != nullptr &&
+           stream->queue.front().execution->waits_for_others();
+  });
+}
+
+}  // namespace
+
 cudaError_t run_until(const std::function<bool()>& done, int device, const char* function) {
   const cudaError_t& failure = state().devices[static_cast<std::size_t>(device)].failure;
+  const auto begin = std::chrono::steady_clock::now();
   while (failure == cudaSuccess && !done()) {
     if (take_step()) continue;
+    if (may_go_on() && std::chrono::steady_clock::now() - begin < kLongestWait) {
+      let_others_run();
+      continue;
+    }
     violation(fmt::format("{}: waits for ever; the streams wait at: {}", function, waiting_works()));
     return cudaErrorLaunchTimeout;
   }

@@ -10,7 +10,8 @@ namespace arbalest::tests::cuda_stand_in {
 // Returns false if no stream can continue.
 bool take_step();
 // Takes steps until done() returns true. Returns the failure of `device` if it has one. If no stream can continue,
-// records a violation and returns cudaErrorLaunchTimeout.
+// records a violation and returns cudaErrorLaunchTimeout. A stream that waits for another host thread or process can
+// continue for two minutes.
 cudaError_t run_until(const std::function<bool()>& done, int device, const char* function);
 // Returns whether a test injected a failure for the next step on `device`. In that case the device has failed.
 bool fails_now(int device);

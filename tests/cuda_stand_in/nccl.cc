@@ -1,15 +1,20 @@
-// NCCL: communicators of the devices of one process, and sums over them. A sum is computed when all ranks have reached
-// it on their streams.
+// NCCL: communicators of the devices of one process or of several, and sums over them (clique.h).
 #include <nccl.h>
 
 #include <algorithm>
-#include <map>
+#include <chrono>
+#include <cstdlib>
 #include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "tests/cuda_stand_in/call.h"
+#include "tests/cuda_stand_in/clique.h"
 #include "tests/cuda_stand_in/memory.h"
 
 namespace arbalest::tests::cuda_stand_in {
@@ -22,29 +27,22 @@ struct Part {
   std::size_t count = 0;
 };
 
-struct Reduction {
-  std::map<int, Part> parts;  // by rank
-  bool done = false;
-};
-
-// Communicators that were created together.
-struct Clique {
-  int ranks = 0;
-  std::vector<std::size_t> issued_counts;  // elements of each call, in order, as issued by the first rank
-  std::map<std::uint64_t, std::shared_ptr<Reduction>> reductions;  // by number, until all ranks have reached them
-  std::vector<bool> aborted;                                       // by rank
-  ncclResult_t failure = ncclSuccess;
-};
-
 struct Issued {
   ncclComm_t communicator;
   Part part;
   cudaStream_t stream;
 };
 
+// The calls of a group of non-blocking communicators, which NCCL issues in the background.
+struct Background {
+  std::vector<Issued> calls;
+  std::size_t polls_left = 0;
+};
+
 // Calls between ncclGroupStart and ncclGroupEnd of the calling host thread.
 struct Group {
   int depth = 0;
+  std::vector<ncclComm_t> joins;
   std::vector<Issued> calls;
 };
 
@@ -59,10 +57,16 @@ Group& group() {
 
 struct ncclComm {
   std::shared_ptr<arbalest::tests::cuda_stand_in::Clique> clique;
+  std::string id;
   int rank = 0;
   int device = 0;
-  std::size_t issued = 0;
-  std::uint64_t begun = 0;  // calls that have begun on its streams
+  bool blocking = true;
+  bool connected = false;
+  ncclResult_t failure = ncclSuccess;  // of its own
+  std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
+  std::uint64_t issued = 0;
+  std::uint64_t begun = 0;                                                 // calls that have begun on its streams
+  std::shared_ptr<arbalest::tests::cuda_stand_in::Background> background;  // null: all calls have been issued
 };
 
 namespace arbalest::tests::cuda_stand_in {
@@ -71,47 +75,40 @@ namespace {
 
 constexpr const char* kKind = "communicator";
 constexpr const char* kAllReduce = "ncclAllReduce";
+constexpr const char* kInit = "ncclCommInitRankConfig";
 constexpr const char* kUnderWay = "ncclAllReduce under way";
-
-// Adds in the order of ranks, and all ranks get the same bits.
-void add_up(Reduction& reduction) {
-  const Part& first = reduction.parts.begin()->second;
-  std::vector<float> sums(first.from, first.from + first.count);
-  for (const auto& [rank, part] : reduction.parts) {
-    if (rank == reduction.parts.begin()->first) continue;
-    for (std::size_t i = 0; i < std::min(sums.size(), part.count); ++i) sums[i] += part.from[i];
-  }
-  for (const auto& [rank, part] : reduction.parts)
-    std::copy_n(sums.begin(), std::min(sums.size(), part.count), part.to);
-  reduction.done = true;
-}
 
 class Arrival final : public Execution {
  public:
   Arrival(ncclComm& communicator, const Part& part)
-      : clique_(communicator.clique), rank_(static_cast<std::size_t>(communicator.rank)) {
-    Clique& clique = *communicator.clique;
-    if (const int error = take_injected(kUnderWay); error != 0) clique.failure = static_cast<ncclResult_t>(error);
-    const std::uint64_t number = communicator.begun++;
-    std::shared_ptr<Reduction>& reduction = clique.reductions[number];
-    if (reduction == nullptr) reduction = std::make_shared<Reduction>();
-    if (!reduction->parts.empty() && reduction->parts.begin()->second.count != part.count) {
-      violation("ncclAllReduce: the ranks come to calls of different lengths");
-    }
-    reduction->parts[communicator.rank] = part;
-    reduction_ = reduction;
-    if (static_cast<int>(reduction->parts.size()) < clique.ranks || clique.failure != ncclSuccess) return;
-    add_up(*reduction);
-    clique.reductions.erase(number);
+      : clique_(communicator.clique), aborted_(communicator.aborted), part_(part), call_(communicator.begun++) {
+    if (const int error = take_injected(kUnderWay); error != 0) clique_->fail(error);
   }
 
-  bool can_step() const override { return reduction_->done || clique_->aborted[rank_]; }
-  bool step() override { return true; }
+  bool can_step() const override {
+    if (*aborted_) return true;
+    if (clique_->failure() != ncclSuccess) return false;
+    return has_published_ ? clique_->can_take(call_) : clique_->can_publish(call_);
+  }
+  bool step() override {
+    if (*aborted_) return true;
+    if (!has_published_) {
+      clique_->publish(call_, {part_.from, part_.count});
+      has_published_ = true;
+      return false;
+    }
+    const bool are_equal = clique_->take(call_, {part_.to, part_.count});
+    if (!are_equal) violation("ncclAllReduce: the ranks come to calls of different lengths");
+    return true;
+  }
+  bool waits_for_others() const override { return !clique_->is_of_this_thread(); }
 
  private:
-  std::shared_ptr<Reduction> reduction_;
-  std::shared_ptr<Clique> clique_;
-  std::size_t rank_;
+  const std::shared_ptr<Clique> clique_;
+  const std::shared_ptr<bool> aborted_;
+  const Part part_;
+  const std::uint64_t call_;
+  bool has_published_ = false;
 };
 
 ncclResult_t enqueue_arrival(const Issued& issued) {
@@ -119,18 +116,23 @@ ncclResult_t enqueue_arrival(const Issued& issued) {
   work->name = kAllReduce;
   work->uses = {issued.part.from, issued.part.to};
   work->start = [=](CUstream_st&) { return std::make_unique<Arrival>(*issued.communicator, issued.part); };
-  CUstream_st* stream = find_stream(issued.stream, kAllReduce);
-  if (stream == nullptr) return ncclInvalidArgument;
-  return enqueue(*stream, std::move(work), kAllReduce) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  return enqueue(*issued.stream, std::move(work), kAllReduce) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t enqueue_all(const std::vector<Issued>& calls) {
+  for (const Issued& one : calls) {
+    const ncclResult_t result = enqueue_arrival(one);
+    if (result != ncclSuccess) return result;
+  }
+  return ncclSuccess;
 }
 
 void check_order(ncclComm& communicator, std::size_t count) {
-  std::vector<std::size_t>& counts = communicator.clique->issued_counts;
-  const std::size_t number = communicator.issued++;
-  if (number == counts.size()) counts.push_back(count);
-  if (counts[number] == count) return;
+  const std::uint64_t number = communicator.issued++;
+  const std::size_t others = communicator.clique->issue(number, count);
+  if (others == count) return;
   violation(fmt::format("ncclAllReduce: call {} of rank {} has {} elements where another rank had {}", number + 1,
-                        communicator.rank, count, counts[number]));
+                        communicator.rank, count, others));
 }
 
 ncclResult_t check_devices(ncclComm_t communicator, const Part& part, cudaStream_t handle) {
@@ -141,11 +143,83 @@ ncclResult_t check_devices(ncclComm_t communicator, const Part& part, cudaStream
                           communicator->device, stream->device));
     return ncclInvalidArgument;
   }
+  if (part.count > Clique::kMostElements) {
+    violation("ncclAllReduce: of more elements than the stand-in has room for");
+    return ncclInvalidArgument;
+  }
   const std::size_t bytes = part.count * sizeof(float);
   const bool inside = check_device_range(part.from, bytes, stream->device, kAllReduce) &&
                       check_device_range(part.to, bytes, stream->device, kAllReduce);
   return inside ? ncclSuccess : ncclInvalidArgument;
 }
+
+// Returns ncclInProgress until all ranks are there.
+ncclResult_t connect(ncclComm& communicator) {
+  if (communicator.connected || communicator.failure != ncclSuccess) return communicator.failure;
+  if (!communicator.clique->is_complete()) return ncclInProgress;
+  if (const int device = communicator.clique->doubled_device(); device >= 0) {
+    violation(fmt::format("{}: two ranks on device {}", kInit, device));
+    return communicator.failure = ncclInvalidUsage;
+  }
+  communicator.connected = true;
+  Clique::forget(communicator.id);
+  return ncclSuccess;
+}
+
+// Ends an ungrouped call, or a group, that creates communicators.
+ncclResult_t connect_all(const std::vector<ncclComm_t>& communicators) {
+  ncclResult_t result = ncclSuccess;
+  for (ncclComm_t communicator : communicators) {
+    if (!communicator->blocking) {
+      result = ncclInProgress;
+      continue;
+    }
+    if (!communicator->clique->is_of_this_thread()) {
+      violation(fmt::format("{}: blocks until ranks of other threads or processes come, which may have died", kInit));
+    }
+    const ncclResult_t one = connect(*communicator);
+    if (one == ncclInProgress) {
+      violation(fmt::format("{}: waits for ever for the other ranks", kInit));
+      return ncclInternalError;
+    }
+    if (one != ncclSuccess) return one;
+  }
+  return result;
+}
+
+// Issues the calls at once, or lets a non-blocking communicator issue them at a later poll.
+ncclResult_t issue(std::vector<Issued> calls) {
+  if (calls.empty() || calls.front().communicator->blocking) return enqueue_all(calls);
+  const auto background = std::make_shared<Background>();
+  background->calls = std::move(calls);
+  background->polls_left = random_below(3);
+  for (const Issued& one : background->calls) {
+    one.communicator->background = background;
+    one.stream->is_nccl_issuing = true;
+  }
+  return ncclInProgress;
+}
+
+void leave_background(const Background& background) {
+  for (const Issued& one : background.calls) {
+    one.communicator->background = nullptr;
+    one.stream->is_nccl_issuing = false;
+  }
+}
+
+ncclResult_t poll(ncclComm& communicator) {
+  const ncclResult_t connected = connect(communicator);
+  if (connected != ncclSuccess) return connected;
+  if (communicator.clique->failure() != 0) return static_cast<ncclResult_t>(communicator.clique->failure());
+  const std::shared_ptr<Background> background = communicator.background;
+  if (background == nullptr) return ncclSuccess;
+  if (background->polls_left-- > 0) return ncclInProgress;
+  leave_background(*background);
+  return communicator.failure = enqueue_all(background->calls);
+}
+
+// Whether a test wants ncclCommAbort to hang, as it may when a process of the same machine has died.
+bool hangs_in_abort() { return std::getenv("ARBALEST_STAND_IN_HANGS_IN_ABORT") != nullptr; }
 
 template <typename Body>
 ncclResult_t nccl_call(const char* function, InCapture in_capture, const Body& body) {
@@ -182,49 +256,70 @@ const char* ncclGetErrorString(ncclResult_t result) {
   }
 }
 
-ncclResult_t ncclCommInitAll(ncclComm_t* communicators, int ranks, const int* devices) {
-  return nccl_call("ncclCommInitAll", InCapture::kIllegal, [&] {
-    const auto clique = std::make_shared<Clique>();
-    clique->ranks = ranks;
-    clique->aborted.resize(static_cast<std::size_t>(ranks));
-    std::vector<int> used;
-    for (int rank = 0; rank < ranks; ++rank) {
-      const int device = devices == nullptr ? rank : devices[rank];
-      if (device < 0 || device >= static_cast<int>(state().devices.size())) return ncclInvalidArgument;
-      if (std::ranges::find(used, device) != used.end()) {
-        violation(fmt::format("ncclCommInitAll: two ranks on device {}", device));
-        return ncclInvalidUsage;
-      }
-      used.push_back(device);
+const char* ncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  return nccl_call("ncclGetUniqueId", InCapture::kIllegal, [&] {
+    *id = {};
+    const std::string name = Clique::create();
+    std::ranges::copy(name, id->internal);
+    return ncclSuccess;
+  });
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  return nccl_call(kInit, InCapture::kIllegal, [&] {
+    if (ranks < 1 || ranks > Clique::kMostRanks || rank < 0 || rank >= ranks) return ncclInvalidArgument;
+    ncclComm* made = make_handle<ncclComm>(kKind);
+    made->id = id.internal;
+    made->rank = rank;
+    made->device = this_thread().device;
+    made->blocking = config == nullptr || config->blocking != 0;
+    *communicator = made;
+    try {
+      const int number = state().machine.first_device + made->device;
+      made->clique = std::make_shared<Clique>(made->id, ranks, rank, number);
+    } catch (const std::runtime_error& error) {
+      violation(error.what());
+      return made->failure = ncclSystemError;
     }
-    for (int rank = 0; rank < ranks; ++rank) {
-      communicators[rank] = make_handle<ncclComm>(kKind);
-      communicators[rank]->clique = clique;
-      communicators[rank]->rank = rank;
-      communicators[rank]->device = used[static_cast<std::size_t>(rank)];
+    if (const std::string problem = made->clique->take_seat(); !problem.empty()) {
+      violation(fmt::format("{}: {}", kInit, problem));
+      return made->failure = ncclInvalidUsage;
     }
+    if (group().depth == 0) return connect_all({made});
+    group().joins.push_back(made);
     return ncclSuccess;
   });
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   return nccl_call("ncclCommDestroy", InCapture::kIllegal, [&] {
-    return end_handle(communicator, kKind, "ncclCommDestroy") ? ncclSuccess : ncclInvalidArgument;
+    if (!end_handle(communicator, kKind, "ncclCommDestroy")) return ncclInvalidArgument;
+    if (connect(*communicator) == ncclInProgress || communicator->background != nullptr) {
+      violation("ncclCommDestroy: of a communicator that is in progress");
+    }
+    return ncclSuccess;
   });
 }
 
 // Must work after a device has failed, so it does not check the devices.
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
-  const std::lock_guard lock(state().mutex);
-  if (!end_handle(communicator, kKind, "ncclCommAbort")) return ncclInvalidArgument;
-  communicator->clique->aborted[static_cast<std::size_t>(communicator->rank)] = true;
+  {
+    const Lock lock;
+    if (!end_handle(communicator, kKind, "ncclCommAbort")) return ncclInvalidArgument;
+    *communicator->aborted = true;
+    if (communicator->background != nullptr) leave_background(*communicator->background);
+  }
+  while (hangs_in_abort()) std::this_thread::sleep_for(std::chrono::seconds(1));
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* error) {
   return nccl_call("ncclCommGetAsyncError", InCapture::kLegal, [&] {
     if (!is_alive(communicator, kKind, "ncclCommGetAsyncError")) return ncclInvalidArgument;
-    *error = communicator->clique->failure;
+    *error = poll(*communicator);
     return ncclSuccess;
   });
 }
@@ -238,14 +333,11 @@ ncclResult_t ncclGroupEnd() {
   Group& calls = group();
   if (calls.depth == 0) return ncclInvalidUsage;
   if (--calls.depth > 0) return ncclSuccess;
-  std::vector<Issued> issued;
-  issued.swap(calls.calls);
+  const std::vector<ncclComm_t> joins = std::exchange(calls.joins, {});
+  std::vector<Issued> issued = std::exchange(calls.calls, {});
   return nccl_call("ncclGroupEnd", InCapture::kLegal, [&] {
-    for (const Issued& one : issued) {
-      const ncclResult_t result = enqueue_arrival(one);
-      if (result != ncclSuccess) return result;
-    }
-    return ncclSuccess;
+    const ncclResult_t result = connect_all(joins);
+    return result != ncclSuccess || issued.empty() ? result : issue(std::move(issued));
   });
 }
 
@@ -254,6 +346,10 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
   return nccl_call(kAllReduce, InCapture::kLegal, [&] {
     if (!is_alive(communicator, kKind, kAllReduce)) return ncclInvalidArgument;
     if (type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
+    if (!communicator->connected || communicator->background != nullptr) {
+      violation("ncclAllReduce: of a communicator whose last call is in progress");
+      return ncclInvalidArgument;
+    }
     const Part part{static_cast<const float*>(from), static_cast<float*>(to), count};
     const ncclResult_t problem = check_devices(communicator, part, stream);
     if (problem != ncclSuccess) return problem;
@@ -263,10 +359,10 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
       group().calls.push_back(issued);
       return ncclSuccess;
     }
-    if (communicator->clique->ranks > 1) {
+    if (communicator->clique->is_of_this_thread() && communicator->clique->ranks() > 1) {
       violation("ncclAllReduce: of one of the process' ranks outside of a group, where it may wait for the others");
     }
-    return enqueue_arrival(issued);
+    return issue({issued});
   });
 }
 

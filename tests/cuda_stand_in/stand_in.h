@@ -17,11 +17,16 @@ namespace arbalest::tests::cuda_stand_in {
 // The default is one GPU like an H100, with a driver of the toolkit's version.
 struct Machine {
   int devices = 1;
-  int major = 9;  // compute capability
+  int first_device = 0;  // the number of GPUs before it, which are hidden from this process
+  int major = 9;         // compute capability
   int minor = 0;
   std::size_t memory = std::size_t{80} << 30U;  // bytes of each device
   int driver_version = CUDART_VERSION;          // 12040 is 12.4; 0: no driver
 };
+
+// Until the first reset(), the variable ARBALEST_STAND_IN_GPUS says how many GPUs the machine has, and
+// CUDA_VISIBLE_DEVICES, as "2" or "0,1", which of them this process sees. A program with the first variable ends with
+// exit code 99 and prints its violations, if it has any.
 
 // Discards everything: memory, handles, enqueued work, violations, injected errors. Objects created before must not be
 // used any more.

@@ -1,17 +1,64 @@
 #include "tests/cuda_stand_in/state.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include "tests/cuda_stand_in/clique.h"
 #include "tests/cuda_stand_in/executor.h"
 
 namespace arbalest::tests::cuda_stand_in {
 
+namespace {
+
+// The machine that the environment describes.
+Machine first_machine() {
+  Machine machine;
+  if (const char* gpus = std::getenv(kGpusVariable); gpus != nullptr) machine.devices = std::atoi(gpus);
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) {
+    const std::string list = visible;
+    machine.first_device = std::atoi(visible);
+    machine.devices = 1 + static_cast<int>(std::ranges::count(list, ','));
+  }
+  return machine;
+}
+
+std::vector<Device> devices_of(const Machine& machine) {
+  std::vector<Device> devices(static_cast<std::size_t>(machine.devices));
+  for (std::size_t d = 0; d < devices.size(); ++d) devices[d].pool.device = static_cast<int>(d);
+  return devices;
+}
+
+}  // namespace
+
+State::State() : machine(first_machine()), devices(devices_of(machine)) {}
+
 State& state() {
   static State the_state;
   return the_state;
+}
+
+Lock::Lock() {
+  state().mutex.lock();
+  ++state().lock_depth;
+}
+
+Lock::~Lock() {
+  --state().lock_depth;
+  state().mutex.unlock();
+}
+
+void let_others_run() {
+  constexpr auto kMoment = std::chrono::microseconds(50);
+  State& all = state();
+  const int depth = std::exchange(all.lock_depth, 0);
+  for (int i = 0; i < depth; ++i) all.mutex.unlock();
+  std::this_thread::sleep_for(kMoment);
+  for (int i = 0; i < depth; ++i) all.mutex.lock();
+  all.lock_depth = depth;
 }
 
 Thread& this_thread() {
@@ -46,14 +93,13 @@ bool end_handle(const void* handle, const char* kind, const char* function) {
 
 void reset(const Machine& machine, std::uint64_t seed) {
   State& all = state();
-  const std::lock_guard lock(all.mutex);
+  const Lock lock;
   ++all.epoch;
   all.machine = machine;
   all.random.seed(seed);
   all.eagerness = static_cast<int>(random_below(4));
   all.streams.clear();
-  all.devices = std::vector<Device>(static_cast<std::size_t>(machine.devices));
-  for (std::size_t d = 0; d < all.devices.size(); ++d) all.devices[d].pool.device = static_cast<int>(d);
+  all.devices = devices_of(machine);
   all.memory.clear();
   all.freed_too_early.clear();
   all.handles.clear();
@@ -63,32 +109,33 @@ void reset(const Machine& machine, std::uint64_t seed) {
   all.violations.clear();
   all.enqueued_works = 0;
   all.calls.clear();
+  Clique::forget_all();
 }
 
 void fail_next(const std::string& function, int error, int after) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   state().injected.push_back({function, error, after});
 }
 
 void fail_execution(cudaError_t error, int after) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   state().injected_executions.push_back({"", error, after});
 }
 
 int take_steps(int count) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   int taken = 0;
   while (taken < count && take_step()) ++taken;
   return taken;
 }
 
 std::vector<std::string> violations() {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   return state().violations;
 }
 
 std::vector<std::string> leaks() {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   std::map<std::string, int> counts;
   for (const auto& [address, handle] : state().handles) {
     if (handle.alive) ++counts[handle.kind];
@@ -111,12 +158,12 @@ void require_clean(bool also_leaks) {
 }
 
 std::uint64_t calls(const std::string& function) {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   return state().calls[function];
 }
 
 std::uint64_t enqueued_works() {
-  const std::lock_guard lock(state().mutex);
+  const Lock lock;
   return state().enqueued_works;
 }
 

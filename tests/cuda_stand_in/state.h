@@ -47,6 +47,7 @@ struct CUstream_st {
   std::uint64_t completed = 0;
   arbalest::tests::cuda_stand_in::Capture* capture = nullptr;
   std::vector<std::size_t> last_nodes;  // of the capture: the predecessors of the stream's next node
+  bool is_nccl_issuing = false;         // NCCL will enqueue its work in the background
 };
 
 struct CUevent_st {
@@ -74,6 +75,9 @@ struct CUmemPoolHandle_st {
 };
 
 namespace arbalest::tests::cuda_stand_in {
+
+// The number of GPUs, for programs that do not call reset().
+inline constexpr const char* kGpusVariable = "ARBALEST_STAND_IN_GPUS";
 
 enum class MemoryKind { kDevice, kPinned };
 
@@ -116,13 +120,16 @@ struct Handle {
 };
 
 struct State {
+  State();
+
   std::recursive_mutex mutex;
+  int lock_depth = 0;                  // how often the thread that has the mutex has locked it
   std::optional<int> hardware_queues;  // nullopt: the runtime has not started; reset() does not stop it
   std::uint64_t epoch = 1;             // incremented by reset()
   Machine machine;
   std::mt19937_64 random{1};
   int eagerness = 2;  // of 4: the chance that a call runs one more step of work
-  std::vector<Device> devices{1};
+  std::vector<Device> devices;
   std::map<std::uintptr_t, Allocation> memory;  // by address
   std::vector<Allocation> freed_too_early;
   std::map<const void*, Handle> handles;
@@ -136,6 +143,18 @@ struct State {
 };
 
 State& state();
+
+// Locks the state.
+class Lock {
+ public:
+  Lock();
+  ~Lock();
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+};
+// Unlocks the state for a moment, so that other host threads make their calls and other processes run.
+void let_others_run();
+
 // Returns the state of the calling host thread.
 Thread& this_thread();
 

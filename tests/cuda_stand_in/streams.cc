@@ -49,7 +49,12 @@ CUstream_st* find_stream(cudaStream_t handle, const char* function) {
     }
     return own;
   }
-  return is_alive(handle, "stream", function) ? handle : nullptr;
+  if (!is_alive(handle, "stream", function)) return nullptr;
+  if (handle->is_nccl_issuing) {
+    violation(fmt::format("{}: on a stream on which NCCL is still issuing a call; poll ncclCommGetAsyncError first",
+                          function));
+  }
+  return handle;
 }
 
 namespace {

@@ -63,6 +63,11 @@ class GraphRun final : public Execution {
     return remaining_ == 0;
   }
 
+  bool waits_for_others() const override {
+    return std::ranges::any_of(
+        executions_, [](const auto& execution) { return execution != nullptr && execution->waits_for_others(); });
+  }
+
  private:
   std::vector<std::size_t> steppable() const {
     std::vector<std::size_t> choices;

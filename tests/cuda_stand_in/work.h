@@ -17,6 +17,8 @@ class Execution {
   virtual ~Execution() = default;
   virtual bool can_step() const { return true; }
   virtual bool step() = 0;  // true: done
+  // Whether it may become able to step by what another host thread or another process does.
+  virtual bool waits_for_others() const { return false; }
 };
 
 // Work that a call enqueues. A graph keeps its works and executes them many times.

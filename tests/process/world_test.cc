@@ -174,6 +174,34 @@ TEST_CASE("world: a rank that is cut off is named by every waiting thread of the
   CHECK_FALSE(messages[1].empty());  // it blames one of the others
 }
 
+TEST_CASE("world: a thread that waits for no operation asks for failures") {
+  MemoryNetwork network(2);
+  std::array<std::string, 2> early;
+  std::array<std::string, 2> late;
+  const auto message_of = [](const World& world, double seconds) -> std::string {
+    try {
+      world.check(seconds);
+      return "";
+    } catch (const engine::Error& error) {
+      return error.what();
+    }
+  };
+  on_ranks(2, [&](int rank) {
+    const auto i = static_cast<std::size_t>(rank);
+    const std::unique_ptr<World> world = network.open(rank);
+    early[i] = message_of(*world, 0.0) + message_of(*world, 0.001);
+    world->barrier();
+    if (rank == 1) world->announce_failure({engine::ErrorKind::kDevice, "its GPU has failed"});
+    late[i] = message_of(*world, 60.0);
+    late[i] += message_of(*world, 0.0) == late[i] ? "" : " and changes";
+  });
+  CHECK(early == std::array<std::string, 2>{});
+  CHECK(late[0] == "rank 1 on host here has failed in round 0 (start): its GPU has failed");
+  CHECK(late[1] == "its GPU has failed");
+  const World alone;
+  CHECK_NOTHROW(alone.check(60.0));
+}
+
 TEST_CASE("world: a rank that fails tells the others the reason") {
   constexpr int kRanks = 3;
   MemoryNetwork network(kRanks);

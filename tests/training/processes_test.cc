@@ -9,100 +9,37 @@
 #include "engine/host/topology.h"
 #include "tests/process/memory_network.h"
 #include "tests/support/catch.h"
+#include "tests/support/process_rig.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/scheme_rig.h"
 #include "tests/support/small_training.h"
-#include "tests/support/weights.h"
 
 namespace {
 
 using namespace arbalest;
 using tests::all_schemes;
+using tests::check_equal;
+using tests::Outcome;
+using tests::outcome_of;
+using tests::ProcessPart;
 using tests::RigOptions;
 using tests::SchemeCase;
+using tests::Script;
 using tests::TrainingRig;
-
-// One process knows this at the end.
-struct Outcome {
-  std::vector<double> model;
-  std::vector<std::vector<float>> replicas;  // its own
-  double loss = 0.0;
-  double accuracy = 0.0;
-  double distance = 0.0;
-  double examples = 0.0;
-};
 
 // Learners have one thread each then, however many there are.
 std::string one_core() { return "cpu:" + std::to_string(engine::host::allowed_cores().front()); }
 
-using Script = std::function<scheduler::Progress(TrainingRig&)>;
-
-Outcome outcome_of(TrainingRig& rig, const Script& script) {
-  const scheduler::Progress progress = script(rig);
-  const scheduler::Evaluation evaluation = rig.scheduler().evaluate(rig.test_ring());
-  return {.model = tests::flatten(rig.scheduler().snapshot()),
-          .replicas = tests::learner_weights(rig),
-          .loss = evaluation.loss,
-          .accuracy = evaluation.accuracy,
-          .distance = progress.replica_distance,
-          .examples = static_cast<double>(progress.examples)};
-}
-
 // The outcome of each process. Each has its part of `learners` on one device.
 std::vector<Outcome> train_over(const std::vector<int>& learners, const RigOptions& options, const Script& script) {
-  const int ranks = static_cast<int>(learners.size());
-  tests::MemoryNetwork network(ranks);
-  std::vector<Outcome> outcomes(learners.size());
-  std::vector<std::exception_ptr> failures(learners.size());
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto place = static_cast<std::size_t>(rank);
-      const auto world = network.open(rank);
-      try {
-        RigOptions own = options;
-        own.world = world.get();
-        own.devices = {one_core()};
-        own.learners = {learners[place]};
-        TrainingRig rig(own);
-        outcomes[place] = outcome_of(rig, script);
-        world->close();
-      } catch (const engine::Error& error) {
-        world->announce_failure(error);  // the others must not wait
-        failures[place] = std::current_exception();
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
-  return outcomes;
-}
-
-void check_equal(const Outcome& alone, const std::vector<Outcome>& processes) {
-  std::vector<std::vector<float>> replicas;
-  double examples = 0.0;
-  for (const Outcome& process : processes) {
-    CHECK((process.model == alone.model));
-    CHECK(process.loss == alone.loss);
-    CHECK(process.accuracy == alone.accuracy);
-    CHECK_THAT(process.distance,
-               Catch::Matchers::WithinRel(alone.distance, 1e-6));  // a sum of squares in another order
-    replicas.insert(replicas.end(), process.replicas.begin(), process.replicas.end());
-    examples += process.examples;
-  }
-  CHECK((replicas == alone.replicas));
-  CHECK(examples == alone.examples);
+  std::vector<ProcessPart> parts;
+  for (const int own : learners) parts.push_back({{one_core()}, {own}});
+  return tests::train_over(parts, options, script);
 }
 
 // Trains with four learners in one process, in two and in four.
 void compare(const RigOptions& options, const Script& script) {
-  RigOptions alone = options;
-  alone.devices = {one_core()};
-  alone.learners = {4};
-  TrainingRig rig(alone);
-  const Outcome expected = outcome_of(rig, script);
+  const Outcome expected = tests::train_alone({{one_core()}, {4}}, options, script);
   check_equal(expected, train_over({2, 2}, options, script));
   if (!tests::kSanitized) check_equal(expected, train_over({1, 1, 1, 1}, options, script));
 }
@@ -160,11 +97,7 @@ TEST_CASE("processes: resizes, switches and replicas' own losses give those of o
     progress.replica_distance = before;  // compared with that of one process
     return progress;
   };
-  RigOptions alone = options;
-  alone.devices = {one_core()};
-  alone.learners = {4};
-  TrainingRig rig(alone);
-  const Outcome expected = outcome_of(rig, script);
+  const Outcome expected = tests::train_alone({{one_core()}, {4}}, options, script);
   check_equal(expected, train_over({2, 2}, options, script));
 }
 

@@ -192,13 +192,15 @@ TEST_CASE("processes: the cores of a machine, or its named devices, are divided 
   std::vector<std::string> named(2);
   const std::vector<std::string> thrown = on_ranks(2, [&](World& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
-    tests::expect(!jobs::cores_are_divided(world), "the same cores for both");
-    shares[rank] = jobs::share_of_devices({engine::parse_device("cpu")}, world, false).devices.front().cores;
-    const jobs::DeviceShare bound = jobs::share_of_devices({engine::parse_device("cpu")}, world, true);
+    const jobs::LauncherShares none = jobs::shares_of_launcher(world);
+    tests::expect(!none.cores && !none.gpus, "the same cores and GPUs for both");
+    shares[rank] = jobs::share_of_devices({engine::parse_device("cpu")}, world, none).devices.front().cores;
+    const jobs::DeviceShare bound = jobs::share_of_devices({engine::parse_device("cpu")}, world, {.cores = true});
     tests::expect(bound.devices.front().cores.empty(), "the cores that the launcher has given");
     const std::vector<engine::DeviceSpec> gpus = {{"cuda:0", {}, 0}, {"cuda:1", {}, 1}};
-    named[rank] = jobs::share_of_devices(gpus, world, false).devices.front().name;
-    jobs::share_of_devices({{"cuda:0", {}, 0}}, world, false);
+    named[rank] = jobs::share_of_devices(gpus, world, none).devices.front().name;
+    tests::expect(jobs::share_of_devices(gpus, world, {.gpus = true}).devices.size() == 2, "all GPUs it sees");
+    jobs::share_of_devices({{"cuda:0", {}, 0}}, world, none);
   });
   CHECK(static_cast<int>(shares[0].size()) == std::max(1, cores / 2));
   CHECK(shares[0].size() == shares[1].size());
@@ -214,7 +216,7 @@ TEST_CASE("processes: all get the job of rank 0, each with its devices", "[proce
   const std::string path = (directory.path() / "job.txtpb").string();
   tests::write_text(path, R"(
 model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }
-processes { peer_timeout_seconds: 7 all_reduce: LIBRARY }
+processes { peer_timeout_seconds: 7 all_reduce: LIBRARY } devices: "cpu"
 )");
   std::vector<jobs::JobOptions> found(2);
   const std::vector<std::string> settings = {"training.batch_size=5"};

@@ -42,7 +42,8 @@ CudaMachine find_cuda_devices() {
     cudaDeviceProp properties{};
     result = cudaGetDeviceProperties(&properties, ordinal);
     machine.devices.push_back({ordinal, properties.name, properties.major, properties.minor, properties.totalGlobalMem,
-                               properties.multiProcessorCount});
+                               properties.multiProcessorCount,
+                               std::string(properties.uuid.bytes, sizeof properties.uuid.bytes)});
   }
   if (result == cudaSuccess && count > 0) return machine;
   static_cast<void>(cudaGetLastError());  // clears the error for later calls
@@ -53,10 +54,10 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
   return std::make_unique<cuda::CudaDevice>(spec, options);
 }
 
-std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices) {
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices, process::World& world) {
   std::vector<int> ordinals;
   for (Device* device : devices) ordinals.push_back(static_cast<cuda::CudaDevice&>(*device).ordinal());
-  return cuda::make_nccl_collective(ordinals);
+  return cuda::make_nccl_collective(ordinals, world);
 }
 
 std::vector<std::string> cuda_kernel_choices(const Device& device) {

@@ -9,9 +9,10 @@
 
 namespace arbalest::engine::cuda {
 
-// All-reduce between GPUs, one rank each. Throws ErrorKind::kDevice in a build without NCCL.
-//   ordinals: device ordinal of each rank
-std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals);
+// All-reduce between the GPUs of all processes of `world`, one rank each. Throws ErrorKind::kDevice in a build without
+// NCCL, and as NcclCollective does (collective.h).
+//   ordinals: device ordinal of each rank of this process
+std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals, process::World& world);
 
 // NCCL's version; empty in a build without NCCL.
 std::vector<LibraryVersion> nccl_versions();

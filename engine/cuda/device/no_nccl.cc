@@ -1,15 +1,20 @@
-// A build without NCCL: one process cannot use several GPUs, and the error message says that NCCL is missing.
+// A build without NCCL: a job cannot use several GPUs, and the error message says that NCCL is missing.
+#include <string>
+
 #include "engine/cuda/device/nccl.h"
 #include "engine/error.h"
+#include "engine/process/world.h"
 
 namespace arbalest::engine::cuda {
 
-std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals) {
-  fail(
-      ErrorKind::kDevice,
-      "this build of Arbalest has no NCCL, which joins the {} GPUs of the job; name one GPU, or install NCCL (libnccl2 "
-      "and libnccl-dev, or the Python package nvidia-nccl) and build Arbalest again",
-      ordinals.size());
+std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals, process::World& world) {
+  const std::string gpus = world.size() > 1 ? fmt::format("the GPUs of the {} processes", world.size())
+                                            : fmt::format("the {} GPUs of the job", ordinals.size());
+  fail(ErrorKind::kDevice,
+       "this build of Arbalest has no NCCL, which joins {}; name one GPU{}, or install NCCL (libnccl2 and libnccl-dev, "
+       "or "
+       "the Python package nvidia-nccl) and build Arbalest again",
+       gpus, world.size() > 1 ? " and start one process" : "");
 }
 
 std::vector<LibraryVersion> nccl_versions() { return {}; }

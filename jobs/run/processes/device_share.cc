@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "engine/process/all_gather.h"
+#include "engine/process/packing.h"
 
 namespace arbalest::jobs {
 
@@ -50,17 +52,37 @@ DeviceShare share_of_cpu(const World& world, bool are_divided) {
   return share;
 }
 
-}  // namespace
-
-bool cores_are_divided(World& world) {
-  const std::string mask =
-      fmt::format("{} {}", world.host(world.rank()), fmt::join(engine::host::allowed_cores(), ","));
-  return std::ranges::count(engine::process::all_gather(world, mask), mask) == 1;
+// Whether no other process of this machine has one of `own`, which is not empty. A call of World's operations.
+bool are_divided(World& world, const std::vector<std::string>& own) {
+  const std::string host = world.host(world.rank());
+  const std::vector<std::string> all = engine::process::all_gather(world, engine::process::pack(own));
+  int owners = 0;  // of the first of `own`
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (world.host(static_cast<int>(rank)) != host) continue;
+    const std::vector<std::string> theirs = engine::process::unpack(all[rank]);
+    owners += std::ranges::find_first_of(own, theirs) != own.end() ? 1 : 0;
+  }
+  return !own.empty() && owners == 1;
 }
 
-DeviceShare share_of_devices(const std::vector<DeviceSpec>& devices, const World& world, bool cores_are_divided) {
+}  // namespace
+
+LauncherShares shares_of_launcher(World& world) {
+  // Cores overlap with those of another process only if all are the same.
+  const std::string cores = fmt::format("{}", fmt::join(engine::host::allowed_cores(), ","));
+  std::vector<std::string> gpus;
+  for (const engine::CudaDeviceInfo& gpu : engine::find_cuda_devices().devices) gpus.push_back(gpu.id);
+  LauncherShares divided;
+  divided.cores = are_divided(world, {cores});
+  divided.gpus = are_divided(world, gpus);
+  return divided;
+}
+
+DeviceShare share_of_devices(const std::vector<DeviceSpec>& devices, const World& world,
+                             const LauncherShares& divided) {
   const bool is_whole_cpu = devices.size() == 1 && !devices.front().is_cuda() && devices.front().cores.empty();
-  if (is_whole_cpu) return share_of_cpu(world, cores_are_divided);
+  if (is_whole_cpu) return share_of_cpu(world, divided.cores);
+  if (devices.front().is_cuda() && divided.gpus) return {.devices = devices};
   const auto processes = static_cast<std::size_t>(world.local_size());
   if (devices.size() % processes != 0) {
     std::vector<std::string> names;

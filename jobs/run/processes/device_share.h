@@ -14,12 +14,18 @@ struct DeviceShare {
   std::string warning = {};  // "": none
 };
 
-// Whether the launcher has bound each process of this machine to cores of its own. A call of World's operations.
-bool cores_are_divided(engine::process::World& world);
+// What the launcher has already divided among the processes of this machine.
+struct LauncherShares {
+  bool cores = false;  // each process is bound to cores of its own
+  bool gpus = false;   // each process sees GPUs of its own, as with Slurm's --gpus-per-task
+};
 
-// Divides the job's devices among the processes of this machine, in order of their local ranks: the cores of "cpu",
-// unless they are divided already, or the named devices. Throws kInvalidJob if those cannot be divided equally.
+// A call of World's operations.
+LauncherShares shares_of_launcher(engine::process::World& world);
+
+// Divides the job's devices among the processes of this machine, in order of their local ranks, unless they are divided
+// already: the cores of "cpu", or the named devices. Throws kInvalidJob if those cannot be divided equally.
 DeviceShare share_of_devices(const std::vector<engine::DeviceSpec>& devices, const engine::process::World& world,
-                             bool cores_are_divided);
+                             const LauncherShares& divided);
 
 }  // namespace arbalest::jobs

@@ -32,6 +32,19 @@ SourceText broadcast_source(World& world, const std::string& path) {
   return {std::move(parts[0]), std::move(parts[1])};
 }
 
+// Machines without GPUs train on their CPU if the job names no devices.
+void check_kinds(World& world, const engine::DeviceSpec& own) {
+  const std::vector<int> others = world.agree(own.is_cuda() ? "GPUs" : "CPU devices");
+  if (others.empty()) return;
+  const bool has_gpus = join(world, {own.is_cuda() ? 1 : 0}).front() == 1;
+  throw SharedError(
+      engine::ErrorKind::kInvalidJob,
+      fmt::format("rank 0 trains on {}, and rank {} on host {} on {}: the devices of all processes must be "
+                  "of one kind; name them, as in devices: \"cpu\"",
+                  has_gpus ? "GPUs" : "CPU devices", others.front(), world.host(others.front()),
+                  has_gpus ? "CPU devices" : "GPUs"));
+}
+
 // The settings of the user, with these devices.
 std::vector<std::string> with_devices(std::span<const std::string> overrides,
                                       const std::vector<engine::DeviceSpec>& devices) {
@@ -50,16 +63,17 @@ std::vector<std::string> with_devices(std::span<const std::string> overrides,
 JobOptions load_shared_job(World& world, const std::string& path, std::span<const std::string> overrides) {
   if (world.size() == 1) return load_job(path, overrides);
   const SourceText source = broadcast_source(world, path);
-  const bool are_divided = cores_are_divided(world);
+  const LauncherShares divided = shares_of_launcher(world);
   JobOptions job;
   DeviceShare share;
   std::string text;
   together(world, [&] {
     job = parse_job(source, overrides);
     text = job.resolved_text;
-    share = share_of_devices(job.devices, world, are_divided);
+    share = share_of_devices(job.devices, world, divided);
     job = parse_job(source, with_devices(overrides, share.devices));
   });
+  check_kinds(world, job.devices.front());
   world.broadcast(text);
   job.resolved_text = std::move(text);
   share_bounds(world, job);
