@@ -1,6 +1,7 @@
 #include "jobs/checkpoint/learner_files.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,22 @@ using scheduler::TrainingState;
 
 namespace {
 
+constexpr const char* kWeights = "weights";
+
+// The optimizer's vectors have their name before that of the parameter: "momentum/conv1.weight". A parameter whose own
+// name begins like that gets "weights/" before it.
+bool begins_with(const std::string& name, const std::string& vector) { return name.starts_with(vector + "/"); }
+
+bool is_ambiguous(const std::string& name, const std::vector<std::string>& slots) {
+  return begins_with(name, kWeights) ||
+         std::ranges::any_of(slots, [&](const std::string& slot) { return begins_with(name, slot); });
+}
+
 Tensors tensors_of(const LearnerState& learner, const std::vector<std::string>& slots) {
   Tensors all = learner.weights;
+  for (NamedTensor& tensor : all) {
+    if (is_ambiguous(tensor.name, slots)) tensor.name = fmt::format("{}/{}", kWeights, tensor.name);
+  }
   for (std::size_t slot = 0; slot < learner.optimizer.size(); ++slot) {
     for (NamedTensor tensor : learner.optimizer[slot]) {
       tensor.name = slots[slot] + "/" + tensor.name;
@@ -34,8 +49,9 @@ void set_vectors(Tensors tensors, const std::vector<std::string>& slots, Learner
   learner.optimizer.assign(slots.size(), {});
   for (NamedTensor& tensor : tensors) {
     const auto slot =
-        std::ranges::find_if(slots, [&](const std::string& name) { return tensor.name.starts_with(name + "/"); });
+        std::ranges::find_if(slots, [&](const std::string& name) { return begins_with(tensor.name, name); });
     if (slot == slots.end()) {
+      if (begins_with(tensor.name, kWeights)) tensor.name.erase(0, std::string_view(kWeights).size() + 1);
       learner.weights.push_back(std::move(tensor));
       continue;
     }

@@ -3,9 +3,11 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/learner_files.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/export/safetensors.h"
 #include "tests/support/catch.h"
@@ -108,6 +110,34 @@ TEST_CASE("the best model is taken along to another directory, from the run's fi
   CHECK_FALSE(take({.run_directory = third.path(), .batches = 200, .best = BestModel{0.25, 200}, .keeps = false}));
   CHECK_FALSE(fs::exists(third / jobs::kBestModel));
   CHECK(fs::exists(third / "best.safetensors.superseded-2"));
+}
+
+TEST_CASE("a learner's file keeps weights and the optimizer's vectors apart, whatever the layers' names") {
+  const TemporaryDirectory run;
+  jobs::SavedRun saved;
+  saved.training.batches = 10;
+  saved.training.model = model_of(1.0F);
+  saved.training.optimizer_slots = {"momentum"};
+  scheduler::LearnerState learner;
+  float value = 0.0F;
+  for (const char* name : {"momentum/w", "weights/w", "w", "weights/momentum/w"}) {
+    learner.weights.push_back({.name = name, .shape = {1}, .values = {++value}});
+  }
+  learner.optimizer = {learner.weights};
+  for (auto& tensor : learner.optimizer[0]) tensor.values = {-tensor.values[0]};
+  saved.training.learners = {learner};
+  saved.model = model_of(1.0F);
+  const fs::path path = jobs::write_saved_run(jobs::checkpoints_of(run.path()), saved);
+  const jobs::Checkpoint checkpoint = jobs::open_checkpoint(path);
+  jobs::SavedRun read = jobs::read_saved_run(checkpoint);
+  jobs::read_learner(checkpoint, 0, read.training);
+  const auto names_and_values = [](const scheduler::Tensors& tensors) {
+    std::vector<std::pair<std::string, float>> found;
+    for (const auto& tensor : tensors) found.emplace_back(tensor.name, tensor.values.at(0));
+    return found;
+  };
+  CHECK(names_and_values(read.training.learners.at(0).weights) == names_and_values(learner.weights));
+  CHECK(names_and_values(read.training.learners.at(0).optimizer.at(0)) == names_and_values(learner.optimizer[0]));
 }
 
 TEST_CASE("a damaged checkpoint gives no best model") {
