@@ -195,6 +195,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
   context.world = &world;
+  context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
   context.stop_signal = &stop_signal;
@@ -220,7 +221,6 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (world.rank() != 0) return exit_code_of(jobs::train(job, context));
   jobs::RunDirectory& directory = *place.directory;
   context.log_bytes = [&directory] { return directory.log_bytes(); };
-  context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
   jobs::ConsoleOptions console_choices = console_options(arguments.quiet);

@@ -12,6 +12,7 @@
 #include "jobs/options/load_job.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_learners.h"
+#include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
 
@@ -36,8 +37,8 @@ std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::
   return learners;
 }
 
-// The learners that a tuned job goes on with, on each of `devices` devices of this process. On as many devices in all
-// as the checkpoint has, they are `own`, its numbers on these devices. Other devices get equal parts of its learners.
+// The learners that a tuned job goes on with, on each device of this process. If all processes have as many devices as
+// the checkpoint, these are `own`, its numbers on the devices. Otherwise the devices get equal parts of its learners.
 std::vector<int> tuned_learners(const std::vector<int>& saved, std::size_t all_devices, const std::vector<int>& own,
                                 const LearnerBounds& bounds, int ceiling) {
   std::vector<int> learners = own;
@@ -103,14 +104,15 @@ RunOrigin origin_of(const JobOptions& job, const Session& session, const std::st
 
 void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& present, JobOptions& job,
             Session& session, engine::process::World& world, RunState& state) {
-  check_origin(saved.origin, present, job.warnings);
   state = saved.run;
   state.learners_per_device = learners;
-  if (state.switches_done > job.switches.size()) {
+  together(world, [&] {
+    check_origin(saved.origin, present, job.warnings);
+    if (state.switches_done <= job.switches.size()) return;
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the checkpoint follows {} switches of synchronization, and the job has {}", state.switches_done,
                  job.switches.size());
-  }
+  });
   const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
   const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
   const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
@@ -127,7 +129,7 @@ void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& 
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
   }
   read_own_learners(world, state.learners_per_device, saved);
-  session.restore(saved.training, scheme, scaling, state.learners_per_device);
+  together(world, [&] { session.restore(saved.training, scheme, scaling, state.learners_per_device); });
 }
 
 }  // namespace arbalest::jobs

@@ -149,7 +149,7 @@ void refuse_save_requests(const RunContext& context, int& answered) {
 }
 
 void RunCheckpoints::report(bool wait) {
-  if (wait) take_together();
+  if (wait) collect_parts();
   if (!saver_) return;
   while (const std::optional<SaveResult> result = saver_->take_result(wait)) {
     const double epochs =

@@ -36,7 +36,7 @@ class RunCheckpoints {
   // Whether this process is not rank 0, and writes its part of a checkpoint.
   bool is_writing_elsewhere() const { return shared_ && shared_->is_writing(); }
   // Gives rank 0 what the others have written. Waits for them.
-  void take_together() {
+  void collect_parts() {
     if (shared_) shared_->finish();
   }
   // Writes `saved`, which the run has gone back to, once more with the present clock, log, roll-backs and best scores.

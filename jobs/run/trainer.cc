@@ -50,7 +50,9 @@ class Trainer {
     }
     run_.enter(Phase::kEnd);
     finish_run(run_);
-    if (checkpoints_ && run_.summary.status == RunStatus::kStopped) checkpoints_->require_saved();
+    if (checkpoints_ && run_.summary.status == RunStatus::kStopped) {
+      together(run_.world, [&] { checkpoints_->require_saved(); });
+    }
     return run_.summary;
   }
 
@@ -140,16 +142,18 @@ class Trainer {
       state.epoch_seconds = run_.seconds_since(epoch_start_);
       throw;
     }
-    if (state.epoch.examples == 0 && state.epoch.tasks > 0) {
+    together(run_.world, [&] {
+      if (state.epoch.examples > 0 || state.epoch.tasks == 0) return;
       engine::fail(engine::ErrorKind::kData,
                    "no example of the training data can be read; `arbalest data verify` names them with their reasons");
-    }
+    });
     return scheduler().batches() >= end;
   }
 
   void train_rounds(std::uint64_t end) {
     changes_.skip_time();
     run_.decided = agreement_.now(requests());
+    end_written_save();
     while (scheduler().batches() < end && !run_.decided.end_rounds()) {
       changes_.carry_out();
       epoch_learning_rate_ = static_cast<double>(scheduler().learning_rate());
@@ -158,16 +162,21 @@ class Trainer {
       report_progress();
       if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
       run_.decided = agreement_.after_stride(requests());
+      end_written_save();
       if (scheduler().batches() < end) save_if_due();
     }
   }
 
+  // Ends a save whose parts have all been written, and tells of it.
+  void end_written_save() {
+    if (!checkpoints_) return;
+    if (run_.decided.all_have_written) checkpoints_->collect_parts();
+    checkpoints_->report(/*wait=*/false);
+  }
+
   // The time of a save is no training time for the tuner.
   void save_if_due() {
-    if (!checkpoints_) return;
-    if (run_.decided.all_have_written) checkpoints_->take_together();
-    checkpoints_->report(/*wait=*/false);
-    if (!run_.decided.save) return;
+    if (!checkpoints_ || !run_.decided.save) return;
     changes_.drain();
     run_.state.epoch_seconds = run_.seconds_since(epoch_start_);
     checkpoints_->save_between_rounds();

@@ -124,6 +124,7 @@ class TrainOverProcesses(unittest.TestCase):
             4, "lenet", "stopped", *settings(1, "training.max_epochs=3"), "--resume=auto"
         )
         self.assertEqual(code, 0, errors)
+        self.assertNotIn("was saved with", errors)  # the same program and processor
         code, errors = self.train(1, "lenet", "whole", *settings(4, "training.max_epochs=3"))
         self.assertEqual(code, 0, errors)
         self.assertEqual(self.summary("stopped")["model_sha256"], self.summary("whole")["model_sha256"])

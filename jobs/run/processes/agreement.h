@@ -18,8 +18,8 @@ struct Requests {
   bool has_change = false;    // rank 0 has chosen a change
   bool is_prepared = false;   // this process is done with preparing it; as an answer: all processes are
   bool lacks_memory = false;  // it did not fit
-  bool is_writing = false;    // this process writes its part of a checkpoint
-  // An answer, never asked for: it is known that no process was writing.
+  bool is_writing = false;    // this process, which is not rank 0, writes its part of a checkpoint
+  // An answer, never asked for: it is known that no process but rank 0 was writing.
   bool all_have_written = false;
 
   bool end_rounds() const { return stop_signal != 0 || time_is_over || has_diverged; }

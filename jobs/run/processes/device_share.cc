@@ -68,12 +68,12 @@ bool are_divided(World& world, const std::vector<std::string>& own) {
 }  // namespace
 
 LauncherShares shares_of_launcher(World& world) {
-  // Cores overlap with those of another process only if all are the same.
-  const std::string cores = fmt::format("{}", fmt::join(engine::host::allowed_cores(), ","));
+  std::vector<std::string> cores;
+  for (const int core : engine::host::allowed_cores()) cores.push_back(std::to_string(core));
   std::vector<std::string> gpus;
   for (const engine::CudaDeviceInfo& gpu : engine::find_cuda_devices().devices) gpus.push_back(gpu.id);
   LauncherShares divided;
-  divided.cores = are_divided(world, {cores});
+  divided.cores = are_divided(world, cores);
   divided.gpus = are_divided(world, gpus);
   return divided;
 }

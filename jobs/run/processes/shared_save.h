@@ -1,8 +1,8 @@
-// The part that the processes other than rank 0 have in a checkpoint: the files of their learners.
+// Saves a checkpoint of several processes: each writes the files of its own learners.
 //
-// A save has three steps. begin() and finish() are calls of World's operations, between two strides. Between them each
-// process has a thread that writes its files into the directory that rank 0 has made, or sends them to rank 0. A thread
-// of rank 0 takes the files together; it writes the manifest last.
+// A save has three steps. All processes call begin() and finish(), which are calls of World's operations, between two
+// strides. Between them each process has a thread that writes its files into the directory that rank 0 has made, or
+// sends them to rank 0. A thread of rank 0 collects the files, and writes the manifest last.
 #pragma once
 
 #include <filesystem>
