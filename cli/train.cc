@@ -17,7 +17,7 @@
 #include "cli/source_commit.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
-#include "jobs/checkpoint/run_transfer.h"
+#include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/resume_point.h"
 #include "jobs/report/run_directory.h"

@@ -2,7 +2,7 @@
 
 #include "engine/error.h"
 #include "jobs/checkpoint/learner_files.h"
-#include "jobs/checkpoint/run_state_text.h"
+#include "jobs/checkpoint/text/run_state_text.h"
 
 namespace arbalest::jobs {
 

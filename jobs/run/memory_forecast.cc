@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/host/topology.h"
-#include "jobs/checkpoint/file_transfer.h"
+#include "jobs/checkpoint/transfer/file_transfer.h"
 #include "jobs/messages/signed_bytes.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/readers/learners_reader.h"

@@ -74,7 +74,7 @@ TEST_CASE(
         BestModel{0.75, 200});
   CHECK(best_value(run.path()) == 200.0F);
   REQUIRE(take.warnings.size() == 1);
-  CHECK_THAT(take.warnings[0], ContainsSubstring("best.safetensors' was not the best model"));
+  CHECK_THAT(take.warnings[0], ContainsSubstring("it was not the best model at the point"));
 
   // No file has the model of mini-batch 150.
   CHECK(take({.run_directory = run.path(), .checkpoint = third, .batches = 300, .best = BestModel{0.8, 150}}) ==

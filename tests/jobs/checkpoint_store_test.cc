@@ -82,7 +82,10 @@ TEST_CASE("checkpoints: other entries of the directory are ignored") {
   write_text(run / "000000000009", "a file");
   fs::create_directory_symlink(whole, run / "000000000008");
   const std::vector<std::string> before = names_in(run.path());
-  CHECK(newest_checkpoint(run.path(), no_warning)->path == whole);
+  std::vector<std::string> warnings;
+  CHECK(newest_checkpoint(run.path(), [&](const std::string& text) { warnings.push_back(text); })->path == whole);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], ContainsSubstring("000000000009' is a file, and a checkpoint is a directory"));
   sweep_partial(run.path());
   retain(run.path(), 1, {}, no_warning);
   CHECK(names_in(run.path()) == before);

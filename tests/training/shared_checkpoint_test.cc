@@ -12,7 +12,7 @@
 
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/checkpoint/run_transfer.h"
+#include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/report/resume_point.h"
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/processes/shared_view.h"
@@ -153,7 +153,9 @@ TEST_CASE("processes: checkpoints are the same whether all processes see the dir
           "[processes]") {
   const TemporaryDirectory shared;
   const TemporaryDirectory links;
-  const Run all_see = train({.roots = {shared.path(), linked(links, shared.path())}});
+  // A checkpoint at an epoch's end waits for the one before, so there are as many in each run.
+  const std::vector<std::string> each_epoch = {"checkpoint={every_epochs: 1 keep_last: 99}"};
+  const Run all_see = train({.roots = {shared.path(), linked(links, shared.path())}, .settings = each_epoch});
   const auto files = files_of(shared.path());
   const std::string first = std::to_string(jobs::list_checkpoints(shared / "checkpoints").front().batches);
   for (const char* learner : {"0", "1", "2"}) CHECK(files.contains(first + "/learner-000" + learner + ".safetensors"));
@@ -162,7 +164,7 @@ TEST_CASE("processes: checkpoints are the same whether all processes see the dir
 
   const TemporaryDirectory own;
   const TemporaryDirectory other;
-  const Run one_sends = train({.roots = {own.path(), other.path()}});
+  const Run one_sends = train({.roots = {own.path(), other.path()}, .settings = each_epoch});
   CHECK(files_of(own.path()) == files);
   CHECK(names_in(other.path()).empty());
   CHECK(one_sends.warnings == kNone);

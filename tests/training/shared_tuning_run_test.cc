@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/checkpoint/run_transfer.h"
+#include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/report/resume_point.h"
 #include "jobs/report/run_directory.h"
 #include "tests/process/ranks.h"

@@ -10,7 +10,7 @@
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/job_changes.h"
-#include "jobs/checkpoint/run_transfer.h"
+#include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/divergence/rollback_point.h"

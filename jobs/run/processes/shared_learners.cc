@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "engine/error.h"
-#include "jobs/checkpoint/file_transfer.h"
 #include "jobs/checkpoint/learner_files.h"
+#include "jobs/checkpoint/transfer/file_transfer.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {

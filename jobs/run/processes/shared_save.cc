@@ -11,8 +11,8 @@
 
 #include "engine/error.h"
 #include "engine/process/packing.h"
-#include "jobs/checkpoint/file_transfer.h"
 #include "jobs/checkpoint/learner_files.h"
+#include "jobs/checkpoint/transfer/file_transfer.h"
 #include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {

@@ -1,4 +1,4 @@
-#include "jobs/checkpoint/file_transfer.h"
+#include "jobs/checkpoint/transfer/file_transfer.h"
 
 #include <algorithm>
 #include <cstring>

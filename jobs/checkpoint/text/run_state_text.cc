@@ -1,11 +1,11 @@
-#include "jobs/checkpoint/run_state_text.h"
+#include "jobs/checkpoint/text/run_state_text.h"
 
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/run_state.pb.h"
 #include "engine/error.h"
 #include "jobs/checkpoint/saved_run.h"
-#include "jobs/checkpoint/training_state_text.h"
+#include "jobs/checkpoint/text/training_state_text.h"
 
 namespace arbalest::jobs {
 

@@ -1,4 +1,4 @@
-#include "jobs/checkpoint/run_transfer.h"
+#include "jobs/checkpoint/transfer/run_transfer.h"
 
 #include <cstring>
 #include <map>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/process/packing.h"
-#include "jobs/checkpoint/run_state_text.h"
+#include "jobs/checkpoint/text/run_state_text.h"
 #include "jobs/export/safetensors.h"
 
 namespace arbalest::jobs {

@@ -1,4 +1,4 @@
-#include "jobs/checkpoint/training_state_text.h"
+#include "jobs/checkpoint/text/training_state_text.h"
 
 namespace arbalest::jobs {
 
