@@ -160,8 +160,9 @@ class TrainOverProcesses(unittest.TestCase):
         self.assertTrue(any(row["learners_per_device"] == [2, 2] for row in rows), rows)
         self.assertTrue(all(row["reason"] for row in rows), rows)
         summary = self.summary("tuned")
-        self.assertEqual(summary["learners_per_device"], rows[-1]["learners_per_device"])
-        self.assertEqual(summary["learners"], sum(rows[-1]["learners_per_device"]))
+        last = rows[-1]["learners_per_device"]
+        self.assertEqual(summary["learners_per_device"], last[0] if len(set(last)) == 1 else last)
+        self.assertEqual(summary["learners"], sum(last))
         shutil.copy(self.root / "tuned/replay.txtpb", self.root / "replay.txtpb")
         code, errors = self.train(1, "replay", "replayed")
         self.assertEqual(code, 0, errors)
