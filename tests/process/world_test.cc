@@ -190,7 +190,11 @@ TEST_CASE("world: a thread that waits for no operation asks for failures") {
     const auto i = static_cast<std::size_t>(rank);
     const std::unique_ptr<World> world = network.open(rank);
     early[i] = message_of(*world, 0.0) + message_of(*world, 0.001);
-    world->barrier();
+    try {
+      world->barrier();
+    } catch (const engine::Error&) {
+      if (rank == 1) throw;  // rank 1 may fail before rank 0 has left the barrier
+    }
     if (rank == 1) world->announce_failure({engine::ErrorKind::kDevice, "its GPU has failed"});
     late[i] = message_of(*world, 60.0);
     late[i] += message_of(*world, 0.0) == late[i] ? "" : " and changes";
