@@ -51,7 +51,7 @@ const std::vector<ProcessPart> kUnequal = {{{"cuda:0", "cuda:1"}, {1, 2}}, {{"cu
 
 constexpr double kShortTimeout = 5.0;  // of the watchdog, in seconds
 
-// What one process knows of the end.
+// A process ends with this error; none if it ends well.
 struct End {
   std::optional<engine::ErrorKind> kind;
   std::string message;

@@ -62,7 +62,7 @@ struct Change {
   bool operator==(const Change&) const = default;
 };
 
-// What the processes of a search know at its end.
+// Each process of a search knows this at its end.
 struct Found {
   std::vector<std::vector<Change>> changes;  // by rank
   std::vector<std::string> reasons;          // on rank 0

@@ -30,7 +30,7 @@ struct TunedDevice {
 // Describes the devices of a job with bounds. `ceiling`: Session::learner_ceiling().
 std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling);
 
-// Alike devices, which always have the same number of learners, and their indices among all devices.
+// Devices of one kind are alike and always have the same number of learners. `devices`: their indices among all.
 struct TunedKind {
   autotuner::DeviceKind described;
   std::vector<autotuner::Configuration> every;  // every number within the bounds

@@ -14,7 +14,7 @@ struct DeviceShare {
   std::string warning = {};  // "": none
 };
 
-// What the launcher has already divided among the processes of this machine.
+// Tells what the launcher has already divided among the processes of this machine.
 struct LauncherShares {
   bool cores = false;  // each process is bound to cores of its own
   bool gpus = false;   // each process sees GPUs of its own, as with Slurm's --gpus-per-task

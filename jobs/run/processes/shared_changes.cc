@@ -20,7 +20,7 @@ using nlohmann::json;
 
 namespace {
 
-// What a process tells the others about its devices.
+// Each process tells the others this about its devices.
 json describe(const std::vector<TunedDevice>& devices, const std::optional<FirstGuess>& guess) {
   json described = {{"devices", json::array()}, {"learners", json::array()}};
   for (const TunedDevice& device : devices) {
