@@ -35,6 +35,12 @@ void describe(onnx::Value& value, const std::string& name, onnx::Tensor::DataTyp
   for (const std::int64_t extent : extents_of_example) tensor.mutable_shape()->add_dim()->set_dim_value(extent);
 }
 
+std::vector<std::string> layer_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Graph::Node& node : graph.nodes()) names.push_back(node.name);
+  return names;
+}
+
 // The tensors by name, each taken once.
 class Weights {
  public:
@@ -85,7 +91,7 @@ class ModelWriter {
         weights_(std::move(tensors)),
         input_(graph.input().has_ids() ? "ids" : "image"),
         output_(graph.input().has_ids() ? kPrediction : kLogits),
-        writer_(target, std::vector<std::string>{input_, output_, kProbabilities}),
+        writer_(target, {.values = {input_, output_, kProbabilities}, .nodes = layer_names(graph)}),
         values_(static_cast<std::size_t>(graph.tensors())) {}
 
   void write() {
@@ -124,7 +130,8 @@ class ModelWriter {
 
   void add_softmax(std::span<const std::int64_t> classes) {
     const std::vector<std::string> inputs{output_};
-    set_attribute(writer_.add("Softmax", kProbabilities, inputs, kProbabilities), "axis", std::int64_t{-1});
+    set_attribute(writer_.add("Softmax", writer_.new_node(kProbabilities), inputs, kProbabilities), "axis",
+                  std::int64_t{-1});
     describe(*target_.add_output(), kProbabilities, onnx::Tensor::FLOAT, classes);
   }
 

@@ -45,7 +45,7 @@ class LayerWriter {
   // Adds a node before the last and returns it; its output is its only one.
   onnx::Node& step(std::string_view kind, const char* part, const Names& inputs) {
     const std::string name = part_name(part);
-    return writer_.add(kind, name, inputs, writer_.new_value(name));
+    return writer_.add(kind, writer_.new_node(name), inputs, writer_.new_value(name));
   }
   std::string part_name(const char* part) const { return layer_.node.name + "/" + part; }
 

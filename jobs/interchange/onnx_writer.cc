@@ -24,11 +24,18 @@ void set_raw(onnx::Tensor& tensor, std::span<const T> values) {
 
 }  // namespace
 
-OnnxWriter::OnnxWriter(onnx::Graph& graph, std::span<const std::string> reserved)
-    : graph_(graph), values_(reserved.begin(), reserved.end()) {}
+OnnxWriter::OnnxWriter(onnx::Graph& graph, const Reserved& reserved)
+    : graph_(graph),
+      values_(reserved.values.begin(), reserved.values.end()),
+      nodes_(reserved.nodes.begin(), reserved.nodes.end()) {}
 
 std::string OnnxWriter::new_value(std::string wanted) {
   while (!values_.insert(wanted).second) wanted += '_';
+  return wanted;
+}
+
+std::string OnnxWriter::new_node(std::string wanted) {
+  while (!nodes_.insert(wanted).second) wanted += '_';
   return wanted;
 }
 

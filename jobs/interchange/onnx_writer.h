@@ -16,11 +16,17 @@ namespace arbalest::jobs {
 
 class OnnxWriter {
  public:
-  // Nodes are added to `graph`. `reserved`: names of values that no other value may get.
-  OnnxWriter(onnx::Graph& graph, std::span<const std::string> reserved);
+  // Names that new_value() and new_node() do not give.
+  struct Reserved {
+    std::vector<std::string> values;
+    std::vector<std::string> nodes;
+  };
+  // Nodes are added to `graph`.
+  OnnxWriter(onnx::Graph& graph, const Reserved& reserved);
 
   // Returns a name that no value has: `wanted`, with '_' behind it as often as needed.
   std::string new_value(std::string wanted);
+  std::string new_node(std::string wanted);  // the same for nodes
 
   // Adds a node that writes `output`.
   onnx::Node& add(std::string_view kind, const std::string& name, std::span<const std::string> inputs,
@@ -38,6 +44,7 @@ class OnnxWriter {
 
   onnx::Graph& graph_;
   std::set<std::string> values_;
+  std::set<std::string> nodes_;
   std::map<float, std::string> numbers_;
 };
 

@@ -1,6 +1,8 @@
 #include "jobs/interchange/run_export.h"
 
+#include <cerrno>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,7 @@ namespace {
 // A file, its hash and its size, written piece by piece.
 class HashedFile final : public google::protobuf::io::CopyingOutputStream {
  public:
-  explicit HashedFile(const std::filesystem::path& path) : file_(path) {}
+  explicit HashedFile(const std::filesystem::path& path) { open(path); }
 
   bool Write(const void* buffer, int size) override {
     put({static_cast<const std::byte*>(buffer), static_cast<std::size_t>(size)});
@@ -31,17 +33,28 @@ class HashedFile final : public google::protobuf::io::CopyingOutputStream {
   }
   void put(std::span<const std::byte> bytes) {
     hash_.update(bytes);
-    file_.write(bytes);
+    file_->write(bytes);
     bytes_ += static_cast<std::int64_t>(bytes.size());
   }
   void finish(ExportReport& report) {
-    file_.commit();
+    file_->commit();
     report.sha256 = hash_.finish();
     report.bytes = bytes_;
   }
 
  private:
-  AtomicFile file_;
+  // The user has chosen the name, so a name that cannot be written is a mistake in the command.
+  void open(const std::filesystem::path& path) {
+    try {
+      if (std::filesystem::is_directory(path)) fail_write(path, EISDIR);
+      file_.emplace(path);
+    } catch (const engine::Error& error) {
+      if (error.kind() != engine::ErrorKind::kInternal) throw;
+      engine::fail(engine::ErrorKind::kUsage, "--output: {}", error.what());
+    }
+  }
+
+  std::optional<AtomicFile> file_;
   Sha256 hash_;
   std::int64_t bytes_ = 0;
 };
