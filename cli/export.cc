@@ -11,8 +11,8 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
-#include "jobs/interchange/run_export.h"
-#include "jobs/interchange/run_model.h"
+#include "jobs/interchange/export/run_export.h"
+#include "jobs/interchange/export/run_model.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 

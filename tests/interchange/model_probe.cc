@@ -18,7 +18,7 @@
 #include "engine/devices.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/interchange/model_output.h"
+#include "jobs/interchange/export/model_output.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/load_job.h"
 #include "learners/inference_runner.h"

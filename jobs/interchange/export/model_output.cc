@@ -1,4 +1,4 @@
-#include "jobs/interchange/model_output.h"
+#include "jobs/interchange/export/model_output.h"
 
 #include "engine/error.h"
 

@@ -1,4 +1,4 @@
-#include "jobs/interchange/run_model.h"
+#include "jobs/interchange/export/run_model.h"
 
 #include <optional>
 #include <system_error>

@@ -1,4 +1,4 @@
-#include "jobs/interchange/run_export.h"
+#include "jobs/interchange/export/run_export.h"
 
 #include <cerrno>
 #include <map>
@@ -13,7 +13,7 @@
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/export/sha256.h"
-#include "jobs/interchange/onnx_export.h"
+#include "jobs/interchange/export/onnx_export.h"
 
 namespace arbalest::jobs {
 

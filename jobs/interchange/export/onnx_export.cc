@@ -1,4 +1,4 @@
-#include "jobs/interchange/onnx_export.h"
+#include "jobs/interchange/export/onnx_export.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "engine/error.h"
-#include "jobs/interchange/model_output.h"
-#include "jobs/interchange/onnx_layers.h"
-#include "jobs/interchange/onnx_writer.h"
+#include "jobs/interchange/export/model_output.h"
+#include "jobs/interchange/export/onnx_layers.h"
+#include "jobs/interchange/export/onnx_writer.h"
 
 namespace arbalest::jobs {
 

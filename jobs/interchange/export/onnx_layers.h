@@ -7,7 +7,7 @@
 
 #include "dataflow/graph.h"
 #include "dataflow/parameter_layout.h"
-#include "jobs/interchange/onnx_writer.h"
+#include "jobs/interchange/export/onnx_writer.h"
 
 namespace arbalest::jobs {
 

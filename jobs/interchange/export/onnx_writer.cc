@@ -1,4 +1,4 @@
-#include "jobs/interchange/onnx_writer.h"
+#include "jobs/interchange/export/onnx_writer.h"
 
 #include <bit>
 

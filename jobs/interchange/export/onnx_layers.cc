@@ -1,4 +1,4 @@
-#include "jobs/interchange/onnx_layers.h"
+#include "jobs/interchange/export/onnx_layers.h"
 
 #include <array>
 #include <cmath>
