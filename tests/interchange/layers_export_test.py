@@ -1,4 +1,5 @@
-"""Every kind of layer, with unusual options and names, computes in onnxruntime what it computes here."""
+"""Every kind of layer, with unusual options and names, computes in onnxruntime what it computes here. It comes back by
+an import."""
 
 import pathlib
 import sys
@@ -38,6 +39,14 @@ CASES = {
       layers { name: "b" input: "image" average_pool { kernel: 3 stride: 2 padding: 1 ceil_mode: true } }
       layers { name: "c" input: ["a", "b"] add {} }
       layers { name: "d" input: "c" average_pool { kernel: 4 stride: 3 ceil_mode: true count_padding: true } }""",
+    "extra_padding": """
+      layers { name: "a" input: "image" conv { filters: 6 kernel: 3 stride: 2 extra_padding: 1 } }
+      layers { name: "b" input: "image" conv { filters: 6 kernel: 3 stride: 2 extra_padding_height: 1 extra_padding_width: 1 } }
+      layers { name: "c" input: ["a", "b"] concat {} }
+      layers { name: "d" input: "c" max_pool { kernel: 3 padding: 1 extra_padding: 1 stride: 1 } }
+      layers { name: "e" input: "d" average_pool { kernel: 3 extra_padding: 2 stride: 2 } }
+      layers { name: "f" input: "d" average_pool { kernel: 3 extra_padding: 2 stride: 2 count_padding: true } }
+      layers { name: "g" input: ["e", "f"] add {} }""",
     "count_padding": """
       layers { name: "a" input: "image" average_pool { kernel: 3 stride: 2 padding: 1 count_padding: true } }""",
     "activations": """
@@ -89,7 +98,10 @@ class LayersExport(unittest.TestCase):
         onnx.checker.check_model(model, full_check=True)
         session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
         got = session.run(names, {session.get_inputs()[0].name: examples})
-        return got, probe.output_of(run, examples), model
+        expected = probe.output_of(run, examples)
+        imported = probe.check_round_trip(file, run.with_suffix(".imported"), *(["--softmax"] if len(names) > 1 else []))
+        self.assertLess(probe.relative_norm(probe.output_of(imported, examples), expected), LIMIT)
+        return got, expected, model
 
     def test_every_kind_of_layer(self):
         examples = np.random.default_rng(3).standard_normal((BATCH, 4, 13, 10), np.float32) * 3

@@ -50,6 +50,15 @@ def export(run, file, *arguments):
     return pathlib.Path(file)
 
 
+def check_round_trip(file, directory, *arguments):
+    """Imports a file that we have exported, and exports that: the bytes must be the same."""
+    call(PROGRAM, "import", file, "--output", directory)
+    again = export(directory, f"{directory}.onnx", *arguments)
+    if pathlib.Path(file).read_bytes() != again.read_bytes():
+        raise AssertionError(f"{file} and {again} differ")
+    return pathlib.Path(directory)
+
+
 def relative_norm(got, expected):
     """The norm of the difference, relative to the norm of what is expected."""
     expected = expected.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Every model of the zoo computes in onnxruntime what it computes here."""
+"""Every model of the zoo computes in onnxruntime what it computes here, and comes back by an import."""
 
 import pathlib
 import sys
@@ -62,6 +62,8 @@ class ZooExport(unittest.TestCase):
         self.assertLess(probe.relative_norm(single, expected[1:2]), LIMIT)
         again = probe.export(run, run.with_suffix(".again.onnx"))
         self.assertEqual(file.read_bytes(), again.read_bytes())
+        imported = probe.check_round_trip(file, run.with_suffix(".imported"))
+        self.assertLess(probe.relative_norm(probe.output_of(imported, examples), expected), LIMIT)
         return model
 
     def test_models_of_images(self):

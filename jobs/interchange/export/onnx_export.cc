@@ -41,6 +41,14 @@ std::vector<std::string> layer_names(const Graph& graph) {
   return names;
 }
 
+// The tensor that `tensor` is a copy of at inference.
+int without_dropout(const Graph& graph, int tensor) {
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (node->output == tensor && node->layer->kind() == "dropout") tensor = node->inputs[0];
+  }
+  return tensor;
+}
+
 // The tensors by name, each taken once.
 class Weights {
  public:
@@ -95,7 +103,7 @@ class ModelWriter {
         values_(static_cast<std::size_t>(graph.tensors())) {}
 
   void write() {
-    const int result = result_tensor(graph_);
+    const int result = without_dropout(graph_, result_tensor(graph_));
     const std::vector<bool> needed = needed_for(graph_, result);
     values_[Graph::kImage] = input_;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) write_node(graph_.nodes()[n], needed[n], result);

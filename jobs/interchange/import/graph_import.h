@@ -54,6 +54,12 @@ class GraphImport {
   // The name of a layer that is made of `node` with these weights ("" or the name of an initializer).
   std::string name_for(const NodeReader& node, const std::string& weight = "") const;
 
+  // Whether a layer is one step of what our own exporter has made of the layer `name`. In files of other programs names
+  // tell nothing.
+  bool is_step_of(const std::string& step, const std::string& name, const char* part) const {
+    return !keeps_names_ || step == name + "/" + part;
+  }
+
   // Facts that the user should know.
   void note(std::string text);
   const std::vector<std::string>& notes() const noexcept { return notes_; }

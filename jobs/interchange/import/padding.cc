@@ -48,7 +48,8 @@ void add_channels(GraphImport& graph, NodeReader& node, const Tensor& input, std
     const v1::Pool& pool = message.max_pool();
     const bool takes_pixels = message.has_max_pool() && pool.kernel() == 1 && pool.stride() > 1 &&
                               !pool.has_padding() && !pool.has_extra_padding() && !pool.ceil_mode();
-    if (takes_pixels) {
+    const bool is_ours = graph.is_step_of(graph.layers().at(input.source).name, layer.name, "subsample");
+    if (takes_pixels && is_ours) {
       shortcut.set_stride(pool.stride());
       Tensor output = graph.layers().replace(input.source, std::move(layer));
       output.is_positive = input.is_positive;
