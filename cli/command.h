@@ -22,6 +22,7 @@ Command add_train(CLI::App& program);
 Command add_evaluate(CLI::App& program);
 Command add_export(CLI::App& program);
 Command add_import(CLI::App& program);
+Command add_predict(CLI::App& program);
 Command add_runs(CLI::App& program);
 Command add_validate(CLI::App& program);
 Command add_inspect(CLI::App& program);

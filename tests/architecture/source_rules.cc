@@ -46,6 +46,7 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/report", {"jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/interchange",
        {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/predict", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/study", {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
   };
   return kArrows;

@@ -22,9 +22,8 @@ struct OnnxOptions {
 // Weights have the names of `tensors`; layers that only training uses are left out. Equal arguments give an equal
 // message.
 //
-// Throws ErrorKind::kCheckpoint if `tensors` are not exactly the parameters of `graph`, or hold values that are not
-// finite; kUsage if `softmax` is asked of a model that predicts numbers, or if the file would have 2 GiB or more, which
-// protobuf does not allow.
+// Throws ErrorKind::kCheckpoint if `tensors` are not exactly the parameters of `graph`; kUsage if `softmax` is asked of
+// a model that predicts numbers, or if the file would have 2 GiB or more, which protobuf does not allow.
 onnx::Model to_onnx(const dataflow::Graph& graph, std::vector<dataflow::NamedTensor> tensors,
                     const OnnxOptions& options);
 

@@ -11,14 +11,16 @@
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/model_description.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/export/sha256.h"
 #include "jobs/interchange/export/onnx_export.h"
+#include "jobs/run/weights/describe_model.h"
+#include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {
 
 using dataflow::NamedTensor;
-using Metadata = std::map<std::string, std::string>;
 
 namespace {
 
@@ -79,6 +81,16 @@ onnx::Model onnx_of(const JobOptions& job, const std::filesystem::path& path, st
   }
 }
 
+// The file's description of the model; files of older versions have none, so it then follows from the job.
+Metadata metadata_of(const JobOptions& job, const std::filesystem::path& path) {
+  try {
+    const std::optional<ModelDescription> description = description_in(read_safetensors_metadata(path));
+    return to_metadata(description ? *description : describe_model(job, job.data.class_names));
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}': {}", path.string(), error.what()));
+  }
+}
+
 }  // namespace
 
 ExportReport export_model(const JobOptions& job, const std::filesystem::path& path, const std::string& model_sha256,
@@ -87,8 +99,8 @@ ExportReport export_model(const JobOptions& job, const std::filesystem::path& pa
   if (options.softmax && !is_onnx) {
     engine::fail(engine::ErrorKind::kUsage, "--softmax is for --format onnx; a safetensors file holds weights only");
   }
-  std::vector<NamedTensor> tensors = read_safetensors(path, model_sha256);
-  const Metadata metadata = read_safetensors_metadata(path);
+  std::vector<NamedTensor> tensors = read_finite_model(path, model_sha256);
+  const Metadata metadata = metadata_of(job, path);
   ExportReport report;
   if (is_onnx) {
     const onnx::Model model = onnx_of(job, path, std::move(tensors), metadata, options.softmax);

@@ -24,8 +24,8 @@ struct ExportReport {
 };
 
 // `model`: the run's model in safetensors format; `model_sha256`: its hash, or "" if it is not known. The file appears
-// whole or not at all, and its bytes depend on the model, the job and `options` only. Throws as read_safetensors,
-// to_onnx and AtomicFile do; kUsage for `softmax` without ONNX.
+// whole or not at all, and its bytes depend on the model, the job and `options` only. Throws as
+// read_finite_model, to_onnx and AtomicFile do; kUsage for `softmax` without ONNX or an output that cannot be made.
 ExportReport export_model(const JobOptions& job, const std::filesystem::path& model, const std::string& model_sha256,
                           const ExportOptions& options);
 

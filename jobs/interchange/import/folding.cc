@@ -60,6 +60,7 @@ Constant constant_node(GraphImport& /*graph*/, NodeReader& node) {
 Constant constant_of_shape(GraphImport& graph, NodeReader& node) {
   const Constant& shape = graph.constant(node, 0, "its shape");
   const auto elements = static_cast<std::size_t>(checked_elements(shape.integers));
+  graph.count_made(elements);  // before they take memory
   const onnx::Attribute* given = node.attribute("value");
   const Constant value = given == nullptr ? Constant{.numbers = {0.0F}} : constant_of(given->t());
   if (!value.is_single()) refuse("its value is not one number");
@@ -253,7 +254,9 @@ bool fold(GraphImport& graph, NodeReader& node) {
     const Value* value = graph.input(node, k);
     if (value != nullptr && !std::holds_alternative<Shared>(*value)) return false;
   }
-  graph.put(node, share(folding(graph, node)));
+  Constant constant = folding(graph, node);
+  graph.count_made(constant.size());
+  graph.put(node, share(std::move(constant)));
   return true;
 }
 

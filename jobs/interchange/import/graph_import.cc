@@ -133,7 +133,15 @@ std::string GraphImport::name_for(const NodeReader& node, const std::string& wei
   return value.empty() ? node.kind() : value;
 }
 
+void GraphImport::count_made(std::size_t elements) {
+  constexpr std::size_t kMost = std::size_t{1} << 29;  // 2 GiB of numbers
+  if (elements > kMost - made_) refuse("the constants that the file computes have more than {} elements", kMost);
+  made_ += elements;
+}
+
 void GraphImport::note(std::string text) {
+  constexpr std::size_t kMost = 20;
+  if (notes_.size() == kMost) return;
   if (std::ranges::find(notes_, text) == notes_.end()) notes_.push_back(std::move(text));
 }
 

@@ -66,6 +66,10 @@ class GraphImport {
   // Notes that a weight is used.
   void use_weight(const Constant& constant);
 
+  // Counts elements of constants that are computed. Throws NodeRefused if there are too many: a small file can ask for
+  // any number.
+  void count_made(std::size_t elements);
+
   std::optional<std::int64_t> fixed_batch() const noexcept { return fixed_batch_; }
 
  private:
@@ -76,6 +80,7 @@ class GraphImport {
   std::map<std::string, Value> values_;
   std::map<std::string, int> weight_uses_;
   std::vector<std::string> notes_;
+  std::size_t made_ = 0;  // elements
 };
 
 // Thrown for a node that reads the output of one that cannot be imported: it is not listed.

@@ -27,6 +27,8 @@ const onnx::Value& only_input(const onnx::Graph& graph) {
     names.push_back("'" + input.name() + "'");
   }
   if (inputs.size() == 1) return *inputs.front();
+  constexpr std::size_t kMostShown = 8;
+  names.resize(std::min(names.size(), kMostShown));
   engine::fail(ErrorKind::kInvalidJob, "the model has {} inputs{}{}; a job's model has one",
                inputs.empty() ? "no" : std::to_string(inputs.size()), inputs.empty() ? "" : ": ",
                fmt::join(names, ", "));

@@ -1,6 +1,7 @@
 #include "jobs/interchange/import/job_writer.h"
 
-#include <algorithm>
+#include <map>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "arbalest/v1/job.pb.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/model_description.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/onnx_import.h"
@@ -24,6 +26,8 @@ using engine::ErrorKind;
 
 namespace {
 
+constexpr const char* kDataDirectory = "data";
+
 // Name of a job: letters, digits, '-', '_' and '.'.
 std::string job_name(const std::string& text) {
   std::string name;
@@ -36,39 +40,59 @@ std::string job_name(const std::string& text) {
   return name.empty() ? "imported" : name;
 }
 
-// The data that fits the model: only the names of files are left to the user.
-v1::Data usual_data(const dataflow::InputDescription& input) {
+void set_pictures(v1::Images& images, const dataflow::InputDescription& input, const ModelDescription* described) {
+  images.set_directory(kDataDirectory);
+  images.set_classes(static_cast<int>(input.classes));
+  images.mutable_decoding()->set_height(static_cast<int>(input.image[1]));
+  images.mutable_decoding()->set_width(static_cast<int>(input.image[2]));
+  if (input.image[0] != 3) images.mutable_decoding()->set_channels(static_cast<int>(input.image[0]));
+  if (described != nullptr && described->resize) images.mutable_decoding()->set_resize(*described->resize);
+}
+
+void set_arrays(v1::Npy& arrays, const dataflow::InputDescription& input, bool has_numbers) {
+  arrays.set_directory(kDataDirectory);
+  arrays.set_classes(static_cast<int>(input.classes));
+  if (has_numbers) arrays.set_pixels(v1::Npy::FLOAT32);
+  if (input.image[1] == 1 && input.image[2] == 1) {
+    arrays.set_features(static_cast<int>(input.image[0]));
+  } else {
+    arrays.set_height(static_cast<int>(input.image[1]));
+    arrays.set_width(static_cast<int>(input.image[2]));
+    arrays.set_channels(static_cast<int>(input.image[0]));
+  }
+}
+
+// The data that fits the model: only the names of files are left to the user. `described`: null if the file does not
+// say what its input is.
+v1::Data usual_data(const dataflow::InputDescription& input, const ModelDescription* described) {
   v1::Data data;
   if (input.has_ids()) {
-    data.mutable_ratings()->set_directory("data");
+    data.mutable_ratings()->set_directory(kDataDirectory);
     for (const std::int64_t size : input.ids) data.mutable_ratings()->add_sizes(static_cast<int>(size));
     return data;
   }
-  const int channels = static_cast<int>(input.image[0]);
-  const int height = static_cast<int>(input.image[1]);
-  const int width = static_cast<int>(input.image[2]);
-  const bool is_picture = (channels == 1 || channels == 3) && height * width > 1;
-  if (is_picture) {
-    v1::Images& images = *data.mutable_images();
-    images.set_directory("data");
-    images.set_classes(static_cast<int>(input.classes));
-    images.mutable_decoding()->set_height(height);
-    images.mutable_decoding()->set_width(width);
-    if (channels != 3) images.mutable_decoding()->set_channels(channels);
-    return data;
-  }
-  v1::Npy& arrays = *data.mutable_npy();
-  arrays.set_directory("data");
-  arrays.set_classes(static_cast<int>(input.classes));
-  arrays.set_pixels(v1::Npy::FLOAT32);
-  if (height == 1 && width == 1) {
-    arrays.set_features(channels);
+  const bool is_picture = (input.image[0] == 1 || input.image[0] == 3) && input.image[1] * input.image[2] > 1;
+  const bool has_numbers = described == nullptr ? !is_picture : described->input == ModelDescription::Input::kNumbers;
+  if (is_picture && !has_numbers) {
+    set_pictures(*data.mutable_images(), input, described);
   } else {
-    arrays.set_height(height);
-    arrays.set_width(width);
-    arrays.set_channels(channels);
+    set_arrays(*data.mutable_npy(), input, has_numbers);
   }
+  if (described == nullptr) return data;
+  const dataflow::Normalization& normalization = described->normalization;
+  data.mutable_normalization()->mutable_mean()->Assign(normalization.mean.begin(), normalization.mean.end());
+  data.mutable_normalization()->mutable_stddev()->Assign(normalization.stddev.begin(), normalization.stddev.end());
+  for (const std::string& name : described->class_names) data.add_class_names(name);
   return data;
+}
+
+// What the file says about its input and outputs. None if another program has written it.
+std::optional<ModelDescription> description_of(const ImportedModel& model) {
+  std::optional<ModelDescription> description = description_in(model.metadata);
+  if (!description) return description;
+  const bool fits = description->shape == model.input.image && description->outputs == model.input.classes;
+  if (!fits) engine::fail(ErrorKind::kCheckpoint, "its metadata describe a model with another input or output");
+  return description;
 }
 
 v1::Job job_from(const std::string& path) {
@@ -81,14 +105,18 @@ v1::Job job_from(const std::string& path) {
 
 v1::Job make_job(ImportedModel& model, const std::string& stem, const ImportOptions& options) {
   v1::Job job;
+  const std::optional<ModelDescription> description = description_of(model);
   if (!options.job.empty()) {
     job = job_from(options.job);
+    model.metadata.clear();  // the job describes the input from now on
   } else {
-    *job.mutable_data() = usual_data(model.input);
+    *job.mutable_data() = usual_data(model.input, description ? &*description : nullptr);
     job.mutable_learning_rate()->set_base(0.01);
-    model.notes.push_back(
-        "the file does not say where the data is and how it is normalized: set 'data' in job.txtpb, and its "
-        "'normalization' as the model was trained; or import with --job JOB to take all settings from a job");
+    if (!description) {
+      model.notes.push_back(
+          "the file does not say how pixels are normalized: set data.normalization in job.txtpb as the model was "
+          "trained; or import with --job JOB to take all settings from a job");
+    }
   }
   if (!job.has_name() || options.job.empty()) job.set_name(job_name(model.name.empty() ? stem : model.name));
   job.clear_model();

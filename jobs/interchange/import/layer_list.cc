@@ -62,6 +62,10 @@ void LayerList::check(ImportedLayer& layer) const {
 Tensor LayerList::add(ImportedLayer layer, const std::vector<Tensor>& inputs) {
   for (const Tensor& input : inputs) layer.sources.push_back(input.source);
   check(layer);
+  // Layers that share weights get copies.
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  for (const dataflow::NamedTensor& tensor : layer.weights) weights_ += tensor.shape.elements();
+  if (weights_ > kMost) refuse("the layers' weights have more than {} elements", kMost);
   layers_.push_back(std::move(layer));
   return {.source = static_cast<int>(layers_.size()) - 1, .shape = layers_.back().output};
 }

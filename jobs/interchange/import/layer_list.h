@@ -48,6 +48,7 @@ class LayerList {
 
   engine::Shape input_;
   std::vector<ImportedLayer> layers_;
+  std::int64_t weights_ = 0;  // elements
 };
 
 }  // namespace arbalest::jobs

@@ -64,8 +64,13 @@ void import_lrn(GraphImport& graph, NodeReader& node) {
 }
 
 void import_softmax(GraphImport& graph, NodeReader& node) {
-  const Tensor input = graph.channels_first_tensor(node, 0);
+  Tensor input = graph.channels_first_tensor(node, 0);
   const std::int64_t axis = node.integer("axis", graph.operator_set < 13 ? 1 : -1);
+  if (input.view == Tensor::View::kVector) {
+    ImportedLayer flatten{.name = graph.name_for(node) + "/flatten"};
+    flatten.message.mutable_flatten();
+    input = graph.layers().add(std::move(flatten), {input});
+  }
   if (input.rank() != 2 || input.shape.rank() != 2 || (axis != 1 && axis != -1)) {
     refuse("it normalizes something else than a vector of features");
   }

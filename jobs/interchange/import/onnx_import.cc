@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -163,8 +164,12 @@ class ModelImport {
 
   void throw_refused() const {
     if (refused_.empty()) return;
-    engine::fail(ErrorKind::kInvalidJob, "{} of its {} nodes cannot be imported:\n  {}", refused_.size(),
-                 graph_.node_size(), fmt::join(refused_, "\n  "));
+    constexpr std::size_t kMostShown = 100;
+    const std::span shown(refused_.begin(), std::min(refused_.size(), kMostShown));
+    const std::size_t unshown = refused_.size() - shown.size();
+    engine::fail(ErrorKind::kInvalidJob, "{} of its {} nodes cannot be imported:\n  {}{}", refused_.size(),
+                 graph_.node_size(), fmt::join(shown, "\n  "),
+                 unshown == 0 ? "" : fmt::format("\n  and {} more", unshown));
   }
 
   // The result as a vector of features.
@@ -235,8 +240,9 @@ class ModelImport {
     result.layers = std::move(named.layers);
     result.weights = std::move(named.weights);
     add_loss(named, last.source, result);
+    if (!is_ours_) return result;  // the texts of other programs have other meanings
+    result.name = graph_.name();
     for (const onnx::Entry& entry : model_.metadata_props()) result.metadata[entry.key()] = entry.value();
-    if (is_ours_) result.name = graph_.name();
     return result;
   }
 

@@ -16,7 +16,7 @@ struct ImportedModel {
   std::vector<v1::Layer> layers;               // with the loss
   std::vector<dataflow::NamedTensor> weights;  // "conv1.weight"
   dataflow::InputDescription input;
-  std::map<std::string, std::string> metadata;  // of the file
+  std::map<std::string, std::string> metadata;  // of a file that this program has written
   std::string name;                             // of the graph, if this program has written the file; else ""
   std::vector<std::string> notes;               // facts that the user should know
 };

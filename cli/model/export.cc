@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,8 +10,8 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/model/chosen_model.h"
 #include "jobs/interchange/export/run_export.h"
-#include "jobs/interchange/export/run_model.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 
@@ -21,23 +20,24 @@ namespace arbalest::cli {
 namespace {
 
 struct ExportArguments {
-  std::string run;
-  std::string checkpoint;
+  RunArguments run;
   std::string format = "onnx";
   jobs::ExportOptions options;
   std::string output;
   bool json = false;
 };
 
-int run_export(const ExportArguments& arguments) {
-  const jobs::RunModel model = jobs::find_run_model(arguments.run, arguments.checkpoint);
-  // The job is read for its graph only, and the CPU is there in any case.
+int run_export(ExportArguments arguments) {
+  find_run(arguments.run);
+  const ChosenModel model = choose_model(arguments.run);
+  // The job is read for its graph and its data's description; the CPU is there in any case.
   const std::vector<std::string> devices = {"cpu"};
-  const jobs::JobOptions job = jobs::load_for_evaluation(model.job.string(), devices);
+  const std::filesystem::path job_file = std::filesystem::path(arguments.run.run) / jobs::kJobFile;
+  const jobs::JobOptions job = jobs::load_for_evaluation(job_file.string(), devices);
   jobs::ExportOptions options = arguments.options;
   options.output = arguments.output;
   options.format = arguments.format == "onnx" ? jobs::ExportFormat::kOnnx : jobs::ExportFormat::kSafetensors;
-  const jobs::ExportReport report = jobs::export_model(job, model.weights, model.sha256, options);
+  const jobs::ExportReport report = jobs::export_model(job, model.path, model.sha256, options);
   if (arguments.json) {
     const nlohmann::ordered_json row = {{"file", arguments.output},
                                         {"format", arguments.format},
@@ -68,7 +68,7 @@ Command add_export(CLI::App& program) {
       "models that predict numbers. The same model gives the same bytes.\n"
       "\n" +
       std::string(kExitCodesHelp));
-  command->add_option("RUN", arguments->run, "Directory of the run, or of one of its checkpoints")
+  command->add_option("RUN", arguments->run.run, "Directory of the run, or of one of its checkpoints")
       ->required()
       ->check(check_name);
   command->add_option("--output", arguments->output, "File to write; it is replaced if it exists")
@@ -79,7 +79,7 @@ Command add_export(CLI::App& program) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"onnx", "safetensors"}));
   command
-      ->add_option("--checkpoint", arguments->checkpoint,
+      ->add_option("--checkpoint", arguments->run.checkpoint,
                    "Model to export instead of the final one: best, last (the newest checkpoint), or the number of a "
                    "checkpoint")
       ->type_name("best|last|N")

@@ -1,0 +1,115 @@
+// arbalest evaluate RUN
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "cli/model/chosen_model.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/evaluation_job.h"
+#include "jobs/report/class_report.h"
+#include "jobs/report/json.h"
+#include "jobs/run/evaluation.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct EvaluateArguments {
+  RunArguments run;
+  std::string data_root;
+  std::string split = "test";
+  bool per_class = false;
+  bool json = false;
+};
+
+// --data-root, else the data root of the run if it is here, else what a new run would use.
+std::string data_root_of(const EvaluateArguments& arguments) {
+  if (!arguments.data_root.empty()) return arguments.data_root;
+  std::error_code error;
+  const std::filesystem::path run = arguments.run.run;
+  // A checkpoint lies in RUN/checkpoints.
+  std::string saved =
+      jobs::saved_data_root(is_checkpoint(arguments.run) ? (run / ".." / "..").lexically_normal() : run);
+  return std::filesystem::is_directory(saved, error) ? saved : data_root("");
+}
+
+// The score of the model on the set, as it was when the model was saved; none if it is not known.
+std::optional<double> saved_score(const ChosenModel& model, const jobs::JobOptions& job, jobs::EvaluationSet set) {
+  if (model.summary) return model.summary->score(set);
+  const auto judged = job.data.has_validation() ? jobs::EvaluationSet::kValidation : jobs::EvaluationSet::kTest;
+  return model.best && set == judged ? std::optional(model.best->score) : std::nullopt;
+}
+
+int evaluate(EvaluateArguments arguments) {
+  find_run(arguments.run);
+  const std::filesystem::path run = arguments.run.run;
+  const auto set = arguments.split == "test" ? jobs::EvaluationSet::kTest : jobs::EvaluationSet::kValidation;
+  const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.run.devices);
+  const ChosenModel model = choose_model(arguments.run);
+  log_warnings(job.warnings);
+  jobs::RunContext context;
+  context.data_root = data_root_of(arguments);
+  const jobs::EvaluationResult result =
+      jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
+  const std::string metric = arguments.split + (result.rmse ? "_rmse" : "_accuracy");
+  const double score = result.rmse.value_or(result.accuracy);
+  if (const std::optional<double> saved = saved_score(model, job, set); saved && *saved != score) {
+    spdlog::warn(
+        "{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device is "
+        "another than then",
+        metric, score, *saved, arguments.run.run);
+  }
+  if (arguments.json) {
+    fmt::print("{}\n", jobs::to_json(result).dump(2));
+  } else {
+    fmt::print("{} {}\n", metric, score);
+    if (result.top5_accuracy) fmt::print("{}_top5_accuracy {}\n", arguments.split, *result.top5_accuracy);
+    fmt::print("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.loss), result.examples);
+    if (result.classes) fmt::print("\n{}", jobs::class_report(*result.classes));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command add_evaluate(CLI::App& program) {
+  auto arguments = std::make_shared<EvaluateArguments>();
+  CLI::App* command =
+      program.add_subcommand("evaluate", "Measure the saved model of a run on its test or validation set");
+  command->footer(
+      "Examples:\n"
+      "  arbalest evaluate runs/lenet-digits-20250131-142530\n"
+      "  arbalest evaluate runs/lenet-digits-20250131-142530 --devices cpu\n"
+      "  arbalest evaluate runs/lenet-digits-20250131-142530 --per-class\n"
+      "\n"
+      "On the run's devices the result equals the run's to the last digit. On another kind of device the\n"
+      "last digits may differ.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
+  add_run_arguments(*command, arguments->run, "evaluate");
+  command
+      ->add_option("--split", arguments->split,
+                   "Set to evaluate on (default: test); validation is for jobs that have such a set")
+      ->type_name("SPLIT")
+      ->check(CLI::IsMember({"test", "validation"}));
+  command
+      ->add_option("--data-root", arguments->data_root,
+                   "Directory of the datasets (default: where the run found them, or $ARBALEST_DATA, or data/)")
+      ->type_name("DIR")
+      ->check(check_name);
+  command->add_flag("--per-class", arguments->per_class,
+                    "Also print accuracy and precision by class, and the confusion matrix");
+  command->add_flag("--json", arguments->json, "Print JSON");
+  return {command, [arguments] { return evaluate(*arguments); }};
+}
+
+}  // namespace arbalest::cli
