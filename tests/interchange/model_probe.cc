@@ -17,10 +17,12 @@
 
 #include "engine/devices.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/model_description.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/interchange/export/model_output.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/load_job.h"
+#include "jobs/run/weights/describe_model.h"
+#include "jobs/run/weights/saved_model.h"
 #include "learners/inference_runner.h"
 
 namespace arbalest::tests {
@@ -52,20 +54,18 @@ void make(const std::string& job_path, const std::filesystem::path& directory, s
   }
   std::filesystem::create_directories(directory);
   jobs::write_file(directory / "job.txtpb", job.resolved_text);
-  jobs::write_safetensors(directory / "model.safetensors", tensors, {{"format", "arbalest"}, {"job", job.name}});
+  jobs::write_safetensors(directory / "model.safetensors", tensors,
+                          jobs::to_metadata(jobs::describe_model(job, job.data.class_names)));
 }
 
 void run(const std::filesystem::path& directory, std::int64_t batch, const char* input, const char* output) {
   const std::vector<std::string> devices = {"cpu"};
   const jobs::JobOptions job = jobs::load_for_evaluation((directory / "job.txtpb").string(), devices);
   const auto device = engine::open_device(engine::parse_device("cpu"));
-  const int result = jobs::result_tensor(*job.graph);
-  std::string layer;
-  for (const Graph::Node& node : job.graph->nodes()) {
-    if (node.output == result) layer = node.name;
-  }
-  learners::InferenceRunner runner(*job.graph, *device, {.batch = batch, .threads = device->cores(), .output = layer});
-  runner.load(jobs::read_safetensors(directory / "model.safetensors"));
+  learners::InferenceModel model(
+      *job.graph, *device, {.batch = batch, .threads = device->cores(), .output = jobs::output_layer(*job.graph)});
+  model.load(jobs::read_finite_model((directory / "model.safetensors").string(), ""));
+  learners::InferenceRunner runner(model);
   const auto bytes = static_cast<std::size_t>(job.graph->shapes(batch)[Graph::kImage].elements()) * sizeof(float);
   const engine::Buffer images = device->allocate_host(bytes);
   std::ifstream file(input, std::ios::binary);
@@ -73,7 +73,7 @@ void run(const std::filesystem::path& directory, std::int64_t batch, const char*
   if (!file || file.peek() != EOF) throw std::runtime_error("the input has another size");
   const std::vector<std::int32_t> labels(static_cast<std::size_t>(batch), 0);
   const std::span<const float> values =
-      runner.run({.images = images.as<float>(), .labels = labels.data(), .examples = static_cast<int>(batch)});
+      runner.run({.images = images.as<float>(), .labels = labels.data(), .examples = static_cast<int>(batch)}).output;
   std::ofstream(output, std::ios::binary)
       .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
 }

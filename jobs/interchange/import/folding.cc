@@ -11,7 +11,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr std::int64_t kMostMade = std::int64_t{1} << 28;  // elements of a ConstantOfShape
+constexpr std::int64_t kMostMade = kMostElements;  // elements of a ConstantOfShape
 
 using Shared = std::shared_ptr<const Constant>;
 
@@ -110,7 +110,8 @@ Constant reshape(GraphImport& graph, NodeReader& node) {
   const Constant& input = graph.constant(node, 0, "its input");
   std::vector<std::int64_t> dims =
       graph.operator_set < 5 ? node.integers("shape", {}) : graph.constant(node, 1, "its shape").integers;
-  node.require("allowzero", 0);
+  const bool has_zeros = node.integer("allowzero", 0) != 0;
+  if (has_zeros && std::ranges::count(dims, 0) > 0) refuse("it makes a tensor without elements");
   std::int64_t known = 1;
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
     if (dims[axis] == 0 && axis < input.dims.size()) dims[axis] = input.dims[axis];

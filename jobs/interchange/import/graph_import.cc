@@ -134,8 +134,9 @@ std::string GraphImport::name_for(const NodeReader& node, const std::string& wei
 }
 
 void GraphImport::count_made(std::size_t elements) {
-  constexpr std::size_t kMost = std::size_t{1} << 29;  // 2 GiB of numbers
-  if (elements > kMost - made_) refuse("the constants that the file computes have more than {} elements", kMost);
+  if (elements > most_computed - made_) {
+    refuse("the constants that the file computes have more than {} elements", most_computed);
+  }
   made_ += elements;
 }
 

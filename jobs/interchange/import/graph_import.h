@@ -25,6 +25,7 @@ class GraphImport {
 
   LayerList& layers() noexcept { return layers_; }
   std::int64_t operator_set = 1;
+  std::size_t most_computed = 0;  // see count_made()
 
   void define(const std::string& name, Value value) { values_.insert_or_assign(name, std::move(value)); }
   const Value* find(const std::string& name) const;

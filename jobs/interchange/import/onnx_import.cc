@@ -82,7 +82,7 @@ class Needed {
 
 class ModelImport {
  public:
-  explicit ModelImport(const onnx::Model& model)
+  ModelImport(const onnx::Model& model, std::size_t most_computed)
       : model_(model),
         graph_(model.graph()),
         input_(find_graph_input(graph_)),
@@ -93,6 +93,7 @@ class ModelImport {
     needed_.mark(result_);
     import_.emplace(input_.one_example(), needed_.reads(), is_ours_, input_.fixed_batch);
     import_->operator_set = standard_operator_set(model);
+    import_->most_computed = most_computed;
   }
 
   ImportedModel run() {
@@ -149,6 +150,7 @@ class ModelImport {
   void import_known(const onnx::Node& node, NodeReader& reader) {
     if (!node.domain().empty() && node.domain() != "ai.onnx") refuse("it is an operator of '{}'", node.domain());
     const Operator known = find_operator(node.op_type());
+    for (int k = 0; known != nullptr && k < node.input_size(); ++k) import_->input(reader, k);  // one may be unknown
     const bool is_folded = fold(*import_, reader);
     if (!is_folded && known == nullptr) refuse("this kind of operator cannot be imported");
     for (int k = 1; k < node.output_size(); ++k) {
@@ -272,6 +274,8 @@ class ModelImport {
 
 }  // namespace
 
-ImportedModel import_onnx(const onnx::Model& model) { return ModelImport(model).run(); }
+ImportedModel import_onnx(const onnx::Model& model, std::size_t most_computed) {
+  return ModelImport(model, most_computed).run();
+}
 
 }  // namespace arbalest::jobs

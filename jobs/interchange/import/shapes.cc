@@ -64,10 +64,11 @@ void import_flatten(GraphImport& graph, NodeReader& node) {
 
 void import_reshape(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.tensor(node, 0);
-  node.require("allowzero", 0);
+  const bool has_zeros = node.integer("allowzero", 0) != 0;
   node.ignore("consumed_inputs");
   const std::vector<std::int64_t> target =
       graph.operator_set < 5 ? node.integers("shape", {}) : graph.constant(node, 1, "its shape").integers;
+  if (has_zeros && std::ranges::count(target, 0) > 0) refuse("it makes a tensor without elements");
   const std::int64_t size = example_size(input);
   const std::vector<std::int64_t> dims = input.dims();
   // Each extent, where it is known; 0 stands for the input's.
