@@ -11,6 +11,8 @@ rm -f "$out"/*.whl "$out"/*.deb
 
 say() { printf 'packages: %s\n' "$*"; }
 
+# The compiler's usual name in CMake's builds, so that they share a compiler cache.
+export CXX=${CXX:-c++}
 say 'the wheel'
 python3 -m pip wheel . --quiet --no-deps --wheel-dir "$out"
 
