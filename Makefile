@@ -55,7 +55,7 @@ fuzz:
 
 # Builds the wheel and the Debian package, installs each beside nothing else, and uses it.
 packages:
-	@scripts/bootstrap.sh dpkg-dev lintian groff-base python3-venv
+	@scripts/bootstrap.sh dpkg-dev lintian groff-base python3-pip python3-venv
 	@mkdir -p build
 	@packaging/build.sh build/packages
 	@python3 -B tests/packages/wheel_test.py build/packages/*.whl
