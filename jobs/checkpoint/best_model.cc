@@ -85,9 +85,9 @@ void set_file_aside(const fs::path& file, const char* reason, const Warn& warn) 
 }
 
 // Returns whether best.safetensors is now the model of `source`.
-bool write_from(const Source& source, const fs::path& run_directory, const Warn& warn) {
+bool write_from(const Source& source, const BestModelNeeds& needs, const Warn& warn) {
   try {
-    write_best_model(run_directory, source.read(), source.model);
+    write_best_model(needs.run_directory, source.read(), source.model, needs.metadata);
     return true;
   } catch (const engine::Error& error) {
     warn(fmt::format("the best model before this point, of {}, cannot be kept: {}", text_of(source.model),
@@ -98,10 +98,13 @@ bool write_from(const Source& source, const fs::path& run_directory, const Warn&
 
 }  // namespace
 
-void write_best_model(const fs::path& run_directory, const scheduler::Tensors& model, const BestModel& best) {
-  write_safetensors(
-      run_directory / kBestModel, model,
-      {{"format", "arbalest"}, {kBatches, std::to_string(best.batches)}, {kScore, fmt::format("{}", best.score)}});
+void write_best_model(const fs::path& run_directory, const scheduler::Tensors& model, const BestModel& best,
+                      const Metadata& metadata) {
+  Metadata all = metadata;
+  all["format"] = "arbalest";
+  all[kBatches] = std::to_string(best.batches);
+  all[kScore] = fmt::format("{}", best.score);
+  write_safetensors(run_directory / kBestModel, model, all);
 }
 
 std::optional<BestModel> best_model_in(const fs::path& run_directory) {
@@ -136,7 +139,7 @@ std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const
   });
   std::optional<BestModel> taken;
   for (const Source& source : sources) {
-    if (!write_from(source, needs.run_directory, warn)) continue;
+    if (!write_from(source, needs, warn)) continue;
     taken = source.model;
     break;
   }

@@ -9,15 +9,16 @@
 #include <string>
 
 #include "jobs/checkpoint/run_state.h"
+#include "jobs/export/model_description.h"
 #include "scheduler/training_state.h"
 
 namespace arbalest::jobs {
 
 inline constexpr const char* kBestModel = "best.safetensors";
 
-// Throws as write_safetensors does.
+// `metadata`: the model's description. Throws as write_safetensors does.
 void write_best_model(const std::filesystem::path& run_directory, const scheduler::Tensors& model,
-                      const BestModel& best);
+                      const BestModel& best, const Metadata& metadata = {});
 
 // Returns what best.safetensors says about itself; none if there is no such file, or if it does not tell.
 std::optional<BestModel> best_model_in(const std::filesystem::path& run_directory);
@@ -30,6 +31,7 @@ struct BestModelNeeds {
   std::optional<BestModel> best = {};     // RunState::best_model
   bool keeps = true;                      // whether the job keeps a best model
   bool smaller_is_better = false;
+  Metadata metadata = {};  // the model's description
 };
 
 // Makes best.safetensors the model that `needs.best` names. A file of another model gets the name

@@ -99,7 +99,7 @@ void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best, std::un
         result.is_checkpoint = true;
         attempt(result.failure, [&] { result.path = write_run(*shared, std::move(*begun), add_files); });
         // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
-        if (is_best) write_best(shared->model, shared->run.best_model.value(), result);
+        if (is_best) write_best(shared->model, shared->run.best_model.value(), shared->metadata, result);
         if (!result.path.empty()) attempt(result.failure, [&] { retain(result); });
       },
       may_run_here);
@@ -120,17 +120,20 @@ fs::path CheckpointSaver::write_run(const SavedRun& saved, std::unique_ptr<Check
   return writer->commit();
 }
 
-void CheckpointSaver::save_best(scheduler::Tensors model, const BestModel& best) {
+void CheckpointSaver::save_best(scheduler::Tensors model, const BestModel& best, Metadata metadata) {
   collect();
   best_written_ = best;
-  start(best.batches, [this, best, shared = std::make_shared<const scheduler::Tensors>(std::move(model))](
-                          SaveResult& result) { write_best(*shared, best, result); });
+  start(best.batches, [this, best, metadata = std::move(metadata),
+                       shared = std::make_shared<const scheduler::Tensors>(std::move(model))](SaveResult& result) {
+    write_best(*shared, best, metadata, result);
+  });
 }
 
-void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestModel& best, SaveResult& result) const {
+void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestModel& best, const Metadata& metadata,
+                                 SaveResult& result) const {
   std::string failure;
   attempt(failure, [&] {
-    write_best_model(run_directory_, model, best);
+    write_best_model(run_directory_, model, best, metadata);
     result.best = best;
   });
   if (failure.empty()) return;

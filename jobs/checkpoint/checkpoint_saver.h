@@ -62,8 +62,8 @@ class CheckpointSaver {
             AddFiles add_files = {});
   // Begins a checkpoint whose files other processes write, too. Returns null if that fails; the next result says why.
   std::unique_ptr<CheckpointWriter> begin(std::uint64_t batches, double seconds);
-  // Writes best.safetensors only.
-  void save_best(scheduler::Tensors model, const BestModel& best);
+  // Writes best.safetensors only. `metadata`: the model's description.
+  void save_best(scheduler::Tensors model, const BestModel& best, Metadata metadata = {});
 
   // Returns the result of a save that has ended; none if there is nothing new. `wait`: waits for the save under way.
   std::optional<SaveResult> take_result(bool wait);
@@ -74,7 +74,8 @@ class CheckpointSaver {
   void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write, bool may_run_here = true);
   std::filesystem::path write_run(const SavedRun& saved, std::unique_ptr<CheckpointWriter> writer,
                                   const AddFiles& add_files) const;
-  void write_best(const scheduler::Tensors& model, const BestModel& best, SaveResult& result) const;
+  void write_best(const scheduler::Tensors& model, const BestModel& best, const Metadata& metadata,
+                  SaveResult& result) const;
   void keep(SaveResult result);
   bool is_writing() const;
   void collect();

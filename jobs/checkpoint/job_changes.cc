@@ -88,6 +88,7 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     each->clear_devices();
     for (auto& change : *each->mutable_synchronization()->mutable_switch_()) change.clear_learners();
     each->clear_checkpoint();
+    each->mutable_data()->clear_class_names();
     each->clear_processes();
     each->clear_initialize();  // a resumed run does not read these weights again
     each->mutable_training()->clear_max_epochs();

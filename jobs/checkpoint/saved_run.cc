@@ -48,8 +48,11 @@ void take_vectors(SavedRun& saved, const RunFileReader& read) {
 
 void add_saved_run(CheckpointWriter& writer, const SavedRun& saved) {
   put_saved_run(saved, {.text = [&](const std::string& name, const std::string& text) { writer.add_text(name, text); },
-                        .tensors = [&](const std::string& name,
-                                       const Tensors& tensors) { writer.add_tensors(name, tensors, kFileMetadata); }});
+                        .tensors =
+                            [&](const std::string& name, const Tensors& tensors) {
+                              const bool is_described = name == kModelFile && !saved.metadata.empty();
+                              writer.add_tensors(name, tensors, is_described ? saved.metadata : kFileMetadata);
+                            }});
   const TrainingState& training = saved.training;
   for (std::size_t j = 0; j < training.learners.size(); ++j) {
     if (training.learners[j].is_here()) {

@@ -18,6 +18,7 @@
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/run_state.h"
+#include "jobs/export/model_description.h"
 #include "scheduler/training_state.h"
 
 namespace arbalest::jobs {
@@ -35,15 +36,16 @@ struct SavedRun {
   scheduler::TrainingState training;
   scheduler::Tensors model;  // as it is evaluated
   RunOrigin origin;
-  std::string job_text;  // JobOptions::resolved_text
+  std::string job_text;    // JobOptions::resolved_text
+  Metadata metadata = {};  // of the model's file; not read back
   // The checkpoint that the run was read from. Learners whose vectors are not here lie there.
   Checkpoint source = {};
 
   bool is_from_checkpoint() const noexcept { return !source.path.empty(); }
 };
 
-// The metadata of every file with tensors.
-inline const std::map<std::string, std::string> kFileMetadata = {{"format", "arbalest"}};
+// The metadata of every file with tensors, but of the model's if SavedRun has some.
+inline const Metadata kFileMetadata = {{"format", "arbalest"}};
 
 // These store the files of a run without its learners, and get them back.
 struct RunFileWriter {

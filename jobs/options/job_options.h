@@ -46,6 +46,7 @@ struct DataOptions {
   // Directory of the files, relative to the data root unless absolute; unused for digits.
   std::string directory;
   dataflow::InputDescription input;
+  std::vector<std::string> class_names = {};  // by class; empty: the job names none, but the dataset's files may
   dataflow::Normalization normalization;
   engine::Augmentation augmentation;  // for training images
   // At most one of the two is set: examples of the training set validate, or the validation set has files of its own.

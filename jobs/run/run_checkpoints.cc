@@ -67,6 +67,7 @@ void RunCheckpoints::complete(SavedRun& saved, std::optional<double> score, bool
   saved.run = state_now();
   saved.origin = origin_;
   saved.job_text = run_.job.resolved_text;
+  saved.metadata = run_.metadata;
   saved.run.present_score = score;
   saved.run.best_model = is_best ? std::optional(best_model(*score)) : saver_->best();
   if (!saved.model.empty()) return;
@@ -102,6 +103,7 @@ void RunCheckpoints::write_again(SavedRun saved) {
   saved.run.scores.best_test = now.scores.best_test;
   saved.run.scores.best_validation = now.scores.best_validation;
   saved.run.best_model = saver_->best();
+  saved.metadata = run_.metadata;
   saver_->save(std::move(saved), run_.seconds(), /*is_best=*/false);
   report(/*wait=*/true);
 }
@@ -127,7 +129,7 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
     report(/*wait=*/true);
     scheduler::Tensors model;
     if (!has_memory([&] { model = run_.session->scheduler().snapshot(); }) || !saver_) return;
-    saver_->save_best(std::move(model), best_model(*score));
+    saver_->save_best(std::move(model), best_model(*score), run_.metadata);
   }
 }
 

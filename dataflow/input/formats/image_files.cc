@@ -55,16 +55,36 @@ class Lister {
 
   FilesByClass list(const std::string& split) {
     const fs::path path = source_.directory / split;
+    return is_folder(path) ? list_tree(path) : read_list(path);
+  }
+
+  // Sorted.
+  std::vector<std::string> class_names(const std::string& split) const {
+    const fs::path path = source_.directory / split;
+    std::vector<std::string> names;
+    if (is_folder(path)) {
+      for (const fs::path& folder : entries_of(path)) {
+        if (fs::is_directory(folder) && !is_hidden(folder)) names.push_back(folder.filename().string());
+      }
+    } else {
+      for (const auto& [name, files] : read_list(path)) names.push_back(name);
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+ private:
+  // False: a list.
+  bool is_folder(const fs::path& path) const {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::exists(status)) {
       fail(ErrorKind::kData, "{}: dataset is missing: neither a folder of classes nor a list of images is there; {}",
            path.string(), source_.if_missing);
     }
-    return fs::is_directory(status) ? list_tree(path) : read_list(path);
+    return fs::is_directory(status);
   }
 
- private:
   FilesByClass list_tree(const fs::path& root) {
     FilesByClass files;
     std::vector<fs::path> others;
@@ -187,6 +207,11 @@ ImageFileList list_image_files(const ImageFilesSource& source, Split split, std:
     for (const fs::path& file : files) result.files.push_back({file, label->second});
   }
   return result;
+}
+
+std::vector<std::string> image_class_names(const ImageFilesSource& source) {
+  std::vector<std::string> warnings;  // reported when the images are listed
+  return Lister(source, warnings).class_names(source.train);
 }
 
 std::unique_ptr<const EncodedExamples> open_image_files(const ImageFilesSource& source, Split split,

@@ -39,6 +39,10 @@ struct ImageFileList {
 // image that the training split lists.
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings);
 
+// The names of the classes, in the order of their numbers. Reads the training split's list, or the names of its
+// folders; does not look into them. Throws as list_image_files().
+std::vector<std::string> image_class_names(const ImageFilesSource& source);
+
 // Opens the same files as examples. Also throws if there are not `classes` classes.
 std::unique_ptr<const EncodedExamples> open_image_files(const ImageFilesSource& source, Split split,
                                                         std::int64_t classes, std::vector<std::string>& warnings);

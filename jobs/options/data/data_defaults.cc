@@ -80,6 +80,8 @@ void fill_defaults(v1::Data& data, const std::string& file) {
   if (data.has_validation() && !data.validation().has_seed()) {
     data.mutable_validation()->set_seed(dataflow::ValidationRule().seed);
   }
+  if (data.class_names().empty())
+    data.mutable_class_names()->Assign(known.class_names.begin(), known.class_names.end());
   if (data.has_images()) fill_images(*data.mutable_images());
   if (data.has_tfrecord()) fill_tfrecord(*data.mutable_tfrecord());
   if (data.has_npy()) fill_npy(*data.mutable_npy());

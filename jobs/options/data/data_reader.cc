@@ -10,6 +10,7 @@
 
 #include "dataflow/input/formats/ratings.h"
 #include "jobs/messages/text.h"
+#include "jobs/options/data/class_names_check.h"
 #include "jobs/options/data/known_datasets.h"
 #include "jobs/options/data/validation_reader.h"
 
@@ -53,6 +54,7 @@ class DataReader {
       read_ratings(data_.ratings());
       return std::move(options_);  // the other fields are for images
     }
+    read_class_names();
     if (options_.input.classes == 0) return std::move(options_);  // the size of the images is unknown
     read_augmentation();
     const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
@@ -148,6 +150,7 @@ class DataReader {
     if (data_.has_augmentation()) issues_.add("data.augmentation", "augmentation is for images, and ratings are none");
     if (data_.has_normalization())
       issues_.add("data.normalization", "normalization is for images, and ratings are none");
+    if (!data_.class_names().empty()) issues_.add("data.class_names", "ratings have no classes, so they have no names");
     bool are_sound = require(path_of("sizes"), source.sizes_size() > 0,
                              "how many ids each column has, such as sizes: 1000 sizes: 500 for users and items");
     std::vector<std::int64_t> sizes;
@@ -197,6 +200,18 @@ class DataReader {
     const std::string problem = dataflow::out_of_range(last_name(path), value, range);
     issues_.add(path, problem);
     return problem.empty();
+  }
+
+  // The number of classes is unknown if that field of the dataset is wrong.
+  void read_class_names() {
+    options_.class_names.assign(data_.class_names().begin(), data_.class_names().end());
+    if (options_.class_names.empty()) return;
+    for (const NameProblem& problem : class_name_problems(options_.class_names)) {
+      issues_.add(fmt::format("data.class_names[{}]", problem.place), problem.text);
+    }
+    if (options_.input.classes == 0) return;
+    const std::string problem = class_count_problem(options_.class_names.size(), options_.input.classes);
+    if (!problem.empty()) issues_.add("data.class_names", "class_names " + problem);
   }
 
   void read_random_crop(const std::string& path) {

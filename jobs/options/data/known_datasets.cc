@@ -17,6 +17,13 @@ std::vector<std::int64_t> equal_classes(std::int64_t classes, std::int64_t examp
   return std::vector<std::int64_t>(static_cast<std::size_t>(classes), examples / classes);
 }
 
+std::vector<std::string> digit_names() { return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}; }
+
+// https://github.com/zalandoresearch/fashion-mnist numbers the articles so.
+std::vector<std::string> fashion_names() {
+  return {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"};
+}
+
 }  // namespace
 
 const FieldDescriptor* source_field(const v1::Data& data) {
@@ -32,10 +39,10 @@ KnownDataset known_dataset(const v1::Data& data) {
   const dataflow::InputDescription gray28{{1, 28, 28}, 10};
   switch (data.source_case()) {
     case v1::Data::kMnist:
-      return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, mnist_classes(), 10000};
+      return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, mnist_classes(), 10000, digit_names()};
     case v1::Data::kFashionMnist:
       return {"fashion_mnist",          Kind::kIdx, "fashion-mnist", gray28, {{0.2860F}, {0.3530F}},
-              equal_classes(10, 60000), 10000};
+              equal_classes(10, 60000), 10000,      fashion_names()};
     case v1::Data::kCifar10:
       return {"cifar10",
               Kind::kCifar10,
@@ -68,7 +75,8 @@ KnownDataset known_dataset(const v1::Data& data) {
               dataflow::digits_description(),
               dataflow::digits_normalization(),
               equal_classes(10, dataflow::kDigitsTrainingExamples),
-              dataflow::kDigitsTestExamples};
+              dataflow::kDigitsTestExamples,
+              digit_names()};
     case v1::Data::SOURCE_NOT_SET:
       break;
   }

@@ -19,6 +19,7 @@ struct KnownDataset {
   dataflow::Normalization normalization;  // default: the statistics of its training set
   std::vector<std::int64_t> class_sizes;  // training examples by class; empty: only the files tell
   std::optional<std::int64_t> test_examples;
+  std::vector<std::string> class_names = {};  // empty: only the files tell
 };
 
 // source_field(): the field of the dataset that `data` names. directory_field(): the field of that dataset's message

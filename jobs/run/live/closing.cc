@@ -18,7 +18,7 @@ void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
   if (!run.leads() || run.context.output_directory.empty()) return;
   run.tell(&RunObserver::on_save);
   const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / "model.safetensors";
-  run.summary.model_sha256 = write_safetensors(path, model, {{"format", "arbalest"}, {"job", run.job.name}});
+  run.summary.model_sha256 = write_safetensors(path, model, run.metadata);
 }
 
 // Adds the unreadable examples of the other processes to the state of rank 0.

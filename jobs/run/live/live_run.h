@@ -10,6 +10,7 @@
 
 #include "jobs/checkpoint/run_state.h"
 #include "jobs/checkpoint/saved_run.h"
+#include "jobs/export/model_description.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/processes/agreement.h"
@@ -80,6 +81,7 @@ struct LiveRun {
   ModelScores scores;
   RunSummary summary;
   std::optional<ResumeRow> resumed;
+  Metadata metadata;                 // of the model's files: its description; on rank 0, from open_run() on
   std::string weights_text;          // one line about the saved weights that the run starts from; "": none
   std::unique_ptr<Session> session;  // null until open_run()
 

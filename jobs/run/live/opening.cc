@@ -9,7 +9,9 @@
 #include "engine/process/packing.h"
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/job_changes.h"
+#include "jobs/run/data/class_names.h"
 #include "jobs/run/data/dataset_fingerprint.h"
+#include "jobs/run/describe_model.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/resumption.h"
 #include "jobs/run/run_start.h"
@@ -56,6 +58,9 @@ void open_run(LiveRun& run) {
                              Session::Input::kResident, context.world);
   Session& session = *run.session;
   require_same_data(run);
+  together(run.world, [&] {
+    if (run.leads()) run.metadata = to_metadata(describe_model(run.job, class_names(run.job.data, context.data_root)));
+  });
   if (weights) {
     load_initial_weights(*weights, session.scheduler());
     run.weights_text = weights->text();
@@ -126,7 +131,8 @@ void take_over_best(LiveRun& run, RunCheckpoints* checkpoints) {
                              .batches = run.session->scheduler().batches(),
                              .best = run.state.best_model,
                              .keeps = checkpoints != nullptr && run.job.checkpoint.keep_best > 0,
-                             .smaller_is_better = run.scores.smaller_is_better()};
+                             .smaller_is_better = run.scores.smaller_is_better(),
+                             .metadata = run.metadata};
   run.state.best_model =
       take_over_best_model(needs, [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); });
   if (checkpoints != nullptr) checkpoints->set_best(run.state.best_model);

@@ -1,0 +1,54 @@
+// What a reader of a saved model must know besides its weights: the preparation of an input, and the meaning of the
+// outputs. Files of models carry it as pairs of texts: the metadata of model.safetensors, best.safetensors and of a
+// checkpoint's model. docs/predict.md lists the pairs. Other programs read their names; do not rename them.
+//
+// A description holds nothing that depends on learners, processes, paths, devices or time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+#include "engine/shape.h"
+
+namespace arbalest::jobs {
+
+struct ModelDescription {
+  enum class Input {
+    kImage,    // bytes [c, h, w]; the model reads (byte / 255 - mean) / stddev
+    kNumbers,  // float32 [c, h, w]; the model reads (number - mean) / stddev
+    kIds       // int32 [columns]
+  };
+
+  std::string job;  // name
+  Input input = Input::kImage;
+  engine::Shape shape;                    // of one example: [c, h, w]; for ids [columns]
+  dataflow::Normalization normalization;  // unused for ids
+  // Images of other sizes: the length to which their shorter side is scaled before the center is cut out. None: images
+  // must have the model's size.
+  std::optional<int> resize;
+  std::int64_t outputs = 1;              // classes; 1 for ids: the number that is predicted
+  std::vector<std::string> class_names;  // [outputs]; empty: the classes have no names, and for ids
+  std::int64_t first_label = 0;          // the number that the dataset's files give class 0
+  // The number of distinct ids, by column; only for ids.
+  std::vector<std::int64_t> ids;
+
+  // The name of an output: that of its class, else the number that the dataset's files give the class.
+  std::string label(std::int64_t output) const;
+
+  bool operator==(const ModelDescription&) const;
+};
+
+using Metadata = std::map<std::string, std::string>;
+
+// The pairs, with {"format", "arbalest"}.
+Metadata to_metadata(const ModelDescription& description);
+
+// Reads them back. None if the file holds no description, such as one of an older version. Throws
+// ErrorKind::kCheckpoint, naming the pair but not the file, if the description is damaged.
+std::optional<ModelDescription> description_in(const Metadata& metadata);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,93 @@
+#include "jobs/run/data/class_names.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "dataflow/input/formats/image_files.h"
+#include "dataflow/input/formats/input_file.h"
+#include "engine/error.h"
+#include "jobs/options/data/class_names_check.h"
+#include "jobs/options/text/text_encoding.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+using engine::ErrorKind;
+
+namespace {
+
+// Name of the file that lists the classes, one name a line; "" if the dataset has none.
+std::string list_of(DataOptions::Kind kind) {
+  switch (kind) {
+    case DataOptions::Kind::kCifar10:
+      return "batches.meta.txt";
+    case DataOptions::Kind::kCifar100:
+      return "fine_label_names.txt";
+    case DataOptions::Kind::kTfrecord:
+      return "classes.txt";
+    default:
+      return "";
+  }
+}
+
+// The lines of a file without those that are empty.
+std::vector<std::string> read_names(const fs::path& path) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 26;
+  dataflow::InputFile file(path, /*is_raw=*/true);
+  if (file.most_left() > kMostBytes) {
+    engine::fail(ErrorKind::kData, "{}: is larger than {} bytes, the limit of a list of names", path.string(),
+                 kMostBytes);
+  }
+  std::vector<std::uint8_t> bytes(file.most_left());
+  file.read(bytes, "file");
+  std::istringstream text(std::string(bytes.begin(), bytes.end()));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(text, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  return names;
+}
+
+std::vector<std::string> folder_names(const DataOptions& data, const fs::path& directory) {
+  std::vector<std::string> names =
+      dataflow::image_class_names({.directory = directory, .train = data.train, .test = data.test});
+  std::ranges::transform(names, names.begin(), [](const std::string& name) { return printable(name); });
+  return names;
+}
+
+void check(const std::vector<std::string>& names, const DataOptions& data, const fs::path& path) {
+  std::string problem = class_count_problem(names.size(), data.input.classes);
+  const std::vector<NameProblem> others = class_name_problems(names);
+  if (problem.empty() && !others.empty()) problem = others.front().text;
+  if (problem.empty()) return;
+  engine::fail(ErrorKind::kData, "{}: {}; correct it, or name the classes in the job (data.class_names)", path.string(),
+               problem);
+}
+
+}  // namespace
+
+std::vector<std::string> class_names(const DataOptions& data, const std::string& data_root) {
+  if (!data.class_names.empty()) return data.class_names;
+  const fs::path directory = fs::path(data_root) / data.directory;
+  std::vector<std::string> names;
+  fs::path path = directory / list_of(data.kind);
+  std::error_code error;
+  if (data.kind == DataOptions::Kind::kImages) {
+    path = directory / data.train;
+    names = folder_names(data, directory);
+  } else if (!list_of(data.kind).empty() && fs::exists(path, error)) {
+    names = read_names(path);
+  } else {
+    return {};
+  }
+  check(names, data, path);
+  return names;
+}
+
+}  // namespace arbalest::jobs
