@@ -32,6 +32,7 @@ constexpr const char* kDescription =
     "  arbalest train configs/lenet-digits.txtpb             train on the built-in digits\n"
     "  arbalest train JOB --set training.batch_size=16       change a field of the job\n"
     "  arbalest evaluate runs/lenet-digits-20250131-142530   measure the saved model again\n"
+    "  arbalest predict runs/pets-20250131-142530 photo.jpg  ask the saved model about an image\n"
     "  arbalest runs                                         the runs below runs/, their status and accuracy\n"
     "  arbalest help learning_rate.base                      what a field of a job means\n"
     "  arbalest inspect JOB                                  layers, bytes, how many learners fit\n"
@@ -75,10 +76,10 @@ int run(int argc, char** argv) {
   program.footer(kExitCodesHelp);
   program.set_version_flag("-v,--version", fmt::format("arbalest {} ({})", ARBALEST_VERSION, source_commit()));
   program.require_subcommand(1);
-  const std::vector<Command> commands = {add_train(program),    add_evaluate(program), add_runs(program),
-                                         add_validate(program), add_inspect(program),  add_tune(program),
-                                         add_bench(program),    add_data(program),     add_devices(program),
-                                         add_env(program),      add_help(program)};
+  const std::vector<Command> commands = {add_train(program),   add_evaluate(program), add_predict(program),
+                                         add_runs(program),    add_validate(program), add_inspect(program),
+                                         add_tune(program),    add_bench(program),    add_data(program),
+                                         add_devices(program), add_env(program),      add_help(program)};
   if (argc < 2) {
     std::fputs(program.help().c_str(), stderr);
     return kUsageError;

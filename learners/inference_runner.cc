@@ -1,57 +1,49 @@
 #include "learners/inference_runner.h"
 
+#include <fmt/format.h>
+
+#include "engine/error.h"
+
 namespace arbalest::learners {
 
-InferenceRunner::InferenceRunner(const dataflow::Graph& graph, engine::Device& device, const Options& options)
-    : device_(device),
-      plan_(graph, device,
-            {.batch = options.batch,
-             .threads = options.threads,
-             .mode = engine::OperatorMode::kInference,
-             .precision = options.precision,
-             .output = options.output}),
-      output_(*plan_.output()),
-      weights_(device.allocate(static_cast<std::size_t>(plan_.parameters().elements()) * sizeof(float))),
-      arena_(device.allocate(plan_.arena_bytes())),
-      step_(device.allocate(sizeof(engine::StepParameters))),
-      result_(device.allocate(sizeof(engine::StepResult))),
-      stream_(device.create_stream(
-          {.name = "inference", .threads = options.threads, .role = engine::StreamRole::kInference})),
-      values_(static_cast<std::size_t>(output_.layout.shape().elements())) {
-  if (plan_.reads_low_precision_weights()) {
-    const auto elements = static_cast<std::size_t>(plan_.parameters().elements());
-    rounded_ = device.allocate(elements * sizeof(engine::BFloat16));
+InferenceRunner::InferenceRunner(const InferenceModel& model, int number)
+    : model_(model),
+      arena_(model.device().allocate(model.plan().arena_bytes())),
+      step_(model.device().allocate(sizeof(engine::StepParameters))),
+      result_(model.device().allocate(sizeof(engine::StepResult))),
+      host_result_(model.device().allocate_host(sizeof(engine::StepResult))),
+      stream_(model.device().create_stream({.name = fmt::format("inference {}", number),
+                                            .threads = model.threads(),
+                                            .first_core = number * model.threads(),
+                                            .role = engine::StreamRole::kInference})) {
+  if (model.plan().output()) {
+    plain_ = model.device().plain_layout(output_shape(), engine::DType::kFloat32);
+    is_plain_ = model.plan().output()->layout == plain_;
+    elements_ = static_cast<std::size_t>(output_shape().elements());
+    values_ = model.device().allocate_host(plain_.bytes());
   }
   stream_->begin_recording();
-  plan_.forward(*stream_, {.weights = weights_.as<float>(),
-                           .arena = arena_.as<std::byte>(),
-                           .step = step_.as<engine::StepParameters>(),
-                           .result = result_.as<engine::StepResult>(),
-                           .low_precision_weights = rounded_.as<engine::BFloat16>()});
+  model.plan().forward(*stream_, {.weights = model.weights(),
+                                  .arena = arena_.as<std::byte>(),
+                                  .step = step_.as<engine::StepParameters>(),
+                                  .result = result_.as<engine::StepResult>(),
+                                  .low_precision_weights = model.rounded()});
   forward_ = stream_->end_recording();
 }
 
-void InferenceRunner::load(std::span<const dataflow::NamedTensor> model) {
-  plan_.parameters().from_canonical(device_, model, weights_.as<float>());
-  if (!plan_.reads_low_precision_weights()) return;
-  stream_->enqueue(
-      engine::RoundWeights{weights_.as<float>(), rounded_.as<engine::BFloat16>(), plan_.parameters().elements()},
-      "round weights");
-  stream_->record().synchronize();
-}
-
-std::span<const float> InferenceRunner::run(const dataflow::Batch& batch) {
+InferenceRunner::Result InferenceRunner::run(const dataflow::Batch& batch) {
   ARBALEST_CHECK(batch.images != nullptr);
+  const dataflow::Plan& plan = model_.plan();
   auto* arena = arena_.as<std::byte>();
   stream_->begin_task(batch.number, engine::WorkPhase::kEvaluation);
-  stream_->copy(plan_.images(arena), batch.images, plan_.tensor_bytes(dataflow::Graph::kImage), "images");
-  stream_->copy(plan_.labels(arena), batch.labels, plan_.tensor_bytes(dataflow::Graph::kLabel), "labels");
+  stream_->copy(plan.images(arena), batch.images, plan.tensor_bytes(dataflow::Graph::kImage), "images");
+  stream_->copy(plan.labels(arena), batch.labels, plan.tensor_bytes(dataflow::Graph::kLabel), "labels");
   stream_->launch(*forward_, "inference");
-  stream_->record().synchronize();
-  const engine::Shape& shape = output_.layout.shape();
-  device_.convert(output_.layout, arena + output_.offset, device_.plain_layout(shape, engine::DType::kFloat32),
-                  values_.data());
-  return values_;
+  const auto& output = plan.output();
+  if (is_plain_) stream_->copy(values_.data(), arena + output->offset, output->layout.bytes(), "output");
+  stream_->deliver(host_result_.data(), result_.data(), sizeof(engine::StepResult), "result").synchronize();
+  if (output && !is_plain_) model_.device().convert(output->layout, arena + output->offset, plain_, values_.data());
+  return {{values_.as<float>(), elements_}, *host_result_.as<engine::StepResult>()};
 }
 
 }  // namespace arbalest::learners

@@ -1,53 +1,47 @@
-// Runs the forward pass of a model on one device and returns the output of a layer.
+// Runs the forward pass of a model on one stream of a device, one mini-batch at a time.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
-#include "dataflow/plan.h"
-#include "engine/device.h"
+#include "learners/inference_model.h"
 
 namespace arbalest::learners {
 
 class InferenceRunner {
  public:
-  struct Options {
-    std::int64_t batch = 1;  // examples of a mini-batch
-    int threads = 1;         // CPU: threads of the stream
-    engine::Precision precision = engine::Precision::kFloat32;
-    std::string output;  // name of the layer whose output is returned
+  // `number`: the runner's number on its device; runners of different numbers use different cores, if the device has
+  // enough. Allocates the device's memory for activations. Throws kOutOfMemory. `model` must outlive the runner.
+  explicit InferenceRunner(const InferenceModel& model, int number = 0);
+
+  struct Result {
+    // The output of the model's layer in canonical order as float32, [batch, ...] with the shape output_shape(). The
+    // rows of places without an example mean nothing. Empty if the model has no output.
+    std::span<const float> output;
+    engine::StepResult step;  // loss and correct answers, if the batch has labels
   };
 
-  // Allocates the device's memory; the weights are zero. Throws ErrorKind::kInternal if the graph has no layer of that
-  // name, or if the layer does not run at inference, and kOutOfMemory. `device` must outlive the runner.
-  InferenceRunner(const dataflow::Graph& graph, engine::Device& device, const Options& options);
-
-  // Sets the weights from a model in canonical order (ParameterLayout::from_canonical). Throws as that function does.
-  void load(std::span<const dataflow::NamedTensor> model);
-
   // Runs the forward pass over the images of `batch`, which must hold images or ids and not only indices. Blocks the
-  // host. Returns the layer's output in canonical order as float32, [batch, ...] with the shape output_shape(); valid
-  // until the next call. The rows of places without an example mean nothing.
-  std::span<const float> run(const dataflow::Batch& batch);
+  // host. The result is valid until the next call.
+  Result run(const dataflow::Batch& batch);
 
-  const engine::Shape& output_shape() const noexcept { return output_.layout.shape(); }
+  // Only if the model has an output.
+  const engine::Shape& output_shape() const { return model_.plan().output()->layout.shape(); }
 
  private:
-  engine::Device& device_;
-  dataflow::Plan plan_;
-  dataflow::Plan::Output output_;
-  engine::Buffer weights_;  // float32 [elements of the plan's parameters]
-  engine::Buffer rounded_;  // the weights as bfloat16; empty unless the plan reads them
+  const InferenceModel& model_;
   engine::Buffer arena_;
   engine::Buffer step_;
   engine::Buffer result_;
+  engine::Buffer host_result_;
   std::unique_ptr<engine::Stream> stream_;
   std::unique_ptr<engine::TaskGraph> forward_;
-  std::vector<float> values_;  // the output of the last run()
+  engine::Layout plain_;      // canonical order of the output
+  bool is_plain_ = false;     // whether the device keeps the output so
+  std::size_t elements_ = 0;  // of the output
+  engine::Buffer values_;     // host: the output of the last run()
 };
 
 }  // namespace arbalest::learners

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "jobs/messages/text.h"
+#include "jobs/report/progress_bar.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_event_text.h"
 
@@ -16,7 +17,6 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr double kLineIntervalSeconds = 10.0;  // if there is no bar
-constexpr const char* kClearLine = "\r\x1b[K";
 
 std::string rate(const RunStart& start, double images_per_second) {
   return grouped(std::llround(images_per_second)) + (start.metric == Metric::kRmse ? " ratings/s" : " images/s");
@@ -185,18 +185,11 @@ void ConsoleReporter::on_start(const RunStart& start) {
 }
 
 void ConsoleReporter::show_bar(const RunProgress& progress) {
-  const std::string text = fmt::format(" epoch {:.1f}/{}  loss {}  {}  {} left", progress.epoch, progress.max_epochs,
+  const std::string text = fmt::format("epoch {:.1f}/{}  loss {}  {}  {} left", progress.epoch, progress.max_epochs,
                                        loss_text(progress.train_loss), rate(start_, progress.images_per_second),
                                        duration(progress.remaining_seconds));
-  // A line that wraps could not be overwritten.
-  const auto columns = static_cast<std::size_t>(std::max(options_.columns - 1, 0));
-  const std::size_t cells = std::min<std::size_t>(columns > text.size() + 2 ? columns - text.size() - 2 : 0, 30);
-  const double done = progress.max_epochs > 0 ? std::clamp(progress.epoch / progress.max_epochs, 0.0, 1.0) : 0.0;
-  const auto filled = static_cast<std::size_t>(std::lround(done * static_cast<double>(cells)));
-  std::string bar = cells == 0 ? "" : fmt::format("[{:#<{}}{:.<{}}]", "", filled, "", cells - filled);
-  bar = (bar + text).substr(0, columns);
-  if (options_.color && cells > 0) bar.insert(1 + filled, "\x1b[0m").insert(1, "\x1b[32m");
-  write(kClearLine + bar);
+  const double done = progress.max_epochs > 0 ? progress.epoch / progress.max_epochs : 0.0;
+  write(kClearLine + progress_bar(done, text, {options_.columns, options_.color}));
   bar_shown_ = true;
 }
 

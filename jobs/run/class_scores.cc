@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "dataflow/graph.h"
 #include "engine/error.h"
 #include "engine/operator.h"
 #include "jobs/run/data/dataset_placement.h"
+#include "jobs/run/weights/saved_model.h"
 #include "learners/inference_runner.h"
 
 namespace arbalest::jobs {
@@ -24,17 +24,6 @@ std::int64_t predicted_class(std::span<const float> logits) {
     if (logits[c] > logits[best] || std::isnan(logits[best])) best = c;
   }
   return static_cast<std::int64_t>(best);
-}
-
-// Name of the layer whose output is compared with the labels at inference.
-std::string logits_layer(const dataflow::Graph& graph) {
-  for (const dataflow::Graph::Node& node : graph.nodes()) {
-    if (node.layer->role() != dataflow::LayerRole::kLoss || node.training_only) continue;
-    const auto producer = std::ranges::find(graph.nodes(), node.inputs[0], &dataflow::Graph::Node::output);
-    ARBALEST_CHECK(producer != graph.nodes().end());
-    return producer->name;
-  }
-  engine::fail(engine::ErrorKind::kInternal, "internal error: a model without a loss");
 }
 
 }  // namespace
@@ -72,15 +61,16 @@ std::optional<double> ClassScores::precision(std::int64_t predicted) const {
 ClassScores score_classes(const JobOptions& job, std::span<const dataflow::NamedTensor> model, engine::Device& device,
                           dataflow::BatchRing& ring) {
   const std::int64_t batch = evaluation_batch_size(job);
-  learners::InferenceRunner runner(*job.graph, device,
-                                   {.batch = batch,
-                                    .threads = device.cores(),
-                                    .precision = job.training.precision,
-                                    .output = logits_layer(*job.graph)});
-  runner.load(model);
+  learners::InferenceModel loaded(*job.graph, device,
+                                  {.batch = batch,
+                                   .threads = device.cores(),
+                                   .precision = job.training.precision,
+                                   .output = output_layer(*job.graph)});
+  loaded.load(model);
+  learners::InferenceRunner runner(loaded);
   ClassScores scores(job.data.input.classes);
   while (const std::optional<dataflow::Batch> next = ring.next()) {
-    scores.add(runner.run(*next), {next->labels, static_cast<std::size_t>(batch)});
+    scores.add(runner.run(*next).output, {next->labels, static_cast<std::size_t>(batch)});
     ring.release(next->number);
   }
   ring.restart();

@@ -1,13 +1,12 @@
 #include "jobs/run/evaluation.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/error.h"
-#include "jobs/export/safetensors.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/session.h"
+#include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {
 
@@ -24,7 +23,7 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   if (options.per_class && job.data.input.has_ids()) {
     engine::fail(engine::ErrorKind::kUsage, "the job '{}' predicts numbers and has no classes", job.name);
   }
-  const std::vector<dataflow::NamedTensor> model = read_safetensors(model_path, sha256);
+  const std::vector<dataflow::NamedTensor> model = read_finite_model(model_path, sha256);
   JobOptions fitting = job;
   // Any number of learners may evaluate, and it does not change.
   fitting.learners_are_given = false;
@@ -33,12 +32,6 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   const auto session =
       open_session(fitting, context.data_root, validates ? Session::Purpose::kValidation : Session::Purpose::kTest,
                    context.device_options, options.per_class ? Session::Input::kRing : Session::Input::kResident);
-  for (const dataflow::NamedTensor& tensor : model) {
-    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
-      engine::fail(engine::ErrorKind::kCheckpoint,
-                   "'{}': tensor '{}' has values that are not finite: the file is damaged", model_path, tensor.name);
-    }
-  }
   try {
     session->scheduler().load(model);
   } catch (const engine::Error& error) {

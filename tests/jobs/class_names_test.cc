@@ -66,13 +66,14 @@ TEST_CASE("a job names the classes of its own data") {
 TEST_CASE("names that repeat, are missing or are too many are refused with their place") {
   const std::string npy = "data { npy { directory: \"own\" classes: 2 height: 28 width: 28 channels: 1 } ";
   CHECK(said_of(npy + "class_names: [\"cat\", \"cat\"] }") ==
-        "job.txtpb:3:103: error: 'cat' is the name of class 0, too; give each class a name of its own");
+        "job.txtpb:3:98: error: 'cat' is the name of class 0, too; give each class a name of its own");
   CHECK_THAT(said_of(npy + "class_names: [\"a\", \"b\", \"c\"] }"),
              ContainsSubstring("error: class_names has 3 names for 2 classes; give one name for each class"));
   CHECK_THAT(said_of(npy + "class_names: \"a\" }"), ContainsSubstring("error: class_names has 1 name for 2 classes"));
   CHECK_THAT(said_of(npy + "class_names: [\"a\", \"\"] }"), ContainsSubstring("the name of class 1 is empty"));
-  CHECK_THAT(said_of(npy + "class_names: [\"a\", \"b\\nc\"] }"), ContainsSubstring("has a line break"));
-  CHECK_THAT(said_of("data { ratings { directory: \"own\" sizes: 5 sizes: 6 } class_names: \"a\" }"),
+  CHECK_THAT(said_of(npy + "class_names: [\"a\", \"b\\nc\"] }"), ContainsSubstring("control character"));
+  CHECK_THAT(refusal("model { zoo { matrix_factorization {} } } learning_rate { base: 0.1 } data { ratings { "
+                     "directory: \"own\" sizes: 5 sizes: 6 } class_names: \"a\" }"),
              ContainsSubstring("ratings have no classes"));
 }
 

@@ -75,11 +75,12 @@ TEST_CASE("the output of any layer can be read, although later layers could reus
     CAPTURE(name);
     expected = conv2d(shape, expected, weights[k], biases[k], kFilters, kWindow);
     shape = {kBatch, kFilters, kImages[2], kImages[3]};
-    learners::InferenceRunner runner(graph, *device, {.batch = kBatch, .threads = 2, .output = name});
-    runner.load(model);
+    learners::InferenceModel loaded(graph, *device, {.batch = kBatch, .threads = 2, .output = name});
+    loaded.load(model);
+    learners::InferenceRunner runner(loaded);
     CHECK(runner.output_shape() == shape);
     for (int run = 0; run < 2; ++run) {
-      const std::span<const float> output = runner.run(batch);
+      const std::span<const float> output = runner.run(batch).output;
       CHECK(relative_error(std::vector<float>(output.begin(), output.end()), expected) < 1e-5);
     }
   }
@@ -88,7 +89,7 @@ TEST_CASE("the output of any layer can be read, although later layers could reus
 TEST_CASE("only a layer with an output that runs at inference can be read", "[training]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   for (const char* name : {"loss", "accuracy", "no such layer"}) {
-    CHECK_THROWS_WITH(learners::InferenceRunner(row_of_convolutions(), *device, {.batch = kBatch, .output = name}),
+    CHECK_THROWS_WITH(learners::InferenceModel(row_of_convolutions(), *device, {.batch = kBatch, .output = name}),
                       ContainsSubstring("has an output that can be read"));
   }
 }

@@ -1,0 +1,249 @@
+// arbalest predict RUN [INPUT]
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include "cli/chosen_model.h"
+#include "cli/command.h"
+#include "cli/environment.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "cli/stop_signals.h"
+#include "engine/error.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/evaluation_job.h"
+#include "jobs/predict/described_model.h"
+#include "jobs/predict/latency.h"
+#include "jobs/predict/line_predictor.h"
+#include "jobs/predict/prediction_input.h"
+#include "jobs/predict/prediction_text.h"
+#include "jobs/predict/predictor.h"
+#include "jobs/report/progress_bar.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct PredictArguments {
+  RunArguments run;
+  std::string input;
+  int top = 5;
+  jobs::PredictionFormat format = jobs::PredictionFormat::kJsonl;
+  std::string output;
+  bool skip_errors = false;
+  bool latency = false;
+  bool json = false;
+};
+
+// Takes the lines: standard output, or a file that appears when all lines are written.
+class Lines {
+ public:
+  explicit Lines(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
+  }
+
+  // False: nobody reads them any more.
+  bool write(std::string_view line) {
+    if (file_) {
+      file_->write(line);
+      return true;
+    }
+    print_result(line);
+    return std::ferror(stdout) == 0;
+  }
+  bool flush() { return file_.has_value() || std::fflush(stdout) == 0; }
+  void commit() {
+    if (file_) file_->commit();
+  }
+  bool are_on_terminal() const { return !file_ && isatty(STDOUT_FILENO) == 1; }
+
+ private:
+  std::optional<jobs::AtomicFile> file_;
+};
+
+// Shows on standard error how far the work is, if that is a terminal on which no lines appear.
+class Progress {
+ public:
+  Progress(std::int64_t examples, const Lines& lines)
+      : options_(console_options(false)), examples_(examples), is_shown_(options_.bar && !lines.are_on_terminal()) {}
+  ~Progress() {
+    if (is_shown_) std::fputs(jobs::kClearLine, stderr);
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(std::int64_t done) {
+    constexpr std::chrono::milliseconds kInterval{100};
+    const auto now = std::chrono::steady_clock::now();
+    if (!is_shown_ || now < next_) return;
+    next_ = now + kInterval;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    const double rate = seconds > 0.0 ? static_cast<double>(done) / seconds : 0.0;
+    const double left = rate > 0.0 ? static_cast<double>(examples_ - done) / rate : 0.0;
+    const std::string text = fmt::format("{} of {}  {:.0f} per second  {} left", jobs::grouped(done),
+                                         jobs::grouped(examples_), rate, jobs::duration(left));
+    const double fraction = static_cast<double>(done) / static_cast<double>(examples_);
+    const std::string bar = jobs::progress_bar(fraction, text, {options_.columns, options_.color});
+    std::fputs((jobs::kClearLine + bar).c_str(), stderr);
+  }
+
+ private:
+  jobs::ConsoleOptions options_;
+  std::int64_t examples_;
+  bool is_shown_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point next_ = begin_;
+};
+
+// How a pass over the examples has ended.
+struct Outcome {
+  std::int64_t examples = 0;
+  std::int64_t failed = 0;
+  std::string first_error;
+  bool is_whole = true;  // false: stopped by a signal, or nobody reads the lines any more
+
+  void count(const std::string& source, const jobs::Prediction& prediction) {
+    ++examples;
+    if (prediction.error.empty()) return;
+    if (failed++ == 0) first_error = fmt::format("{}: {}", source, prediction.error);
+  }
+};
+
+Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedModel& model, Lines& lines,
+                      const std::atomic<int>& stop_signal) {
+  const jobs::PredictionText text(model.description, arguments.format, arguments.top, /*has_files=*/true);
+  jobs::LinePredictor predictor(model, arguments.top);
+  Outcome outcome;
+  if (!lines.write(text.header()) || !lines.flush()) return {.first_error = {}, .is_whole = false};
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    const jobs::Prediction prediction = predictor.predict(line);
+    outcome.count(line, prediction);
+    outcome.is_whole = lines.write(text.line(line, prediction)) && lines.flush() && stop_signal == 0;
+    if (!outcome.is_whole) break;
+  }
+  if (std::cin.bad()) engine::fail(engine::ErrorKind::kData, "standard input cannot be read");
+  return outcome;
+}
+
+Outcome predict_input(const PredictArguments& arguments, const jobs::DescribedModel& model, Lines& lines,
+                      const std::atomic<int>& stop_signal) {
+  const jobs::PredictionInput input = jobs::open_input(model.description, arguments.input);
+  log_warnings(input.warnings);
+  const jobs::PredictionText text(model.description, arguments.format, arguments.top, input.data->has_files());
+  jobs::BatchPredictor predictor(model.job, model.tensors, input.data->size());
+  Outcome outcome;
+  if (!lines.write(text.header())) return {.first_error = {}, .is_whole = false};
+  Progress progress(input.data->size(), lines);
+  predictor.predict(*input.data, arguments.top, [&](std::int64_t example, const jobs::Prediction& prediction) {
+    outcome.count(input.data->source(example), prediction);
+    outcome.is_whole = lines.write(text.line(input.data->source(example), prediction)) && stop_signal == 0;
+    progress.show(example + 1);
+    return outcome.is_whole;
+  });
+  return outcome;
+}
+
+int report_latency(const PredictArguments& arguments, const jobs::DescribedModel& model) {
+  const jobs::LatencyReport report = jobs::measure_latency(model.job, model.description, model.tensors);
+  fmt::print("{}", arguments.json ? jobs::to_json(report).dump(2) + "\n" : jobs::to_text(report));
+  return kOk;
+}
+
+void check(const PredictArguments& arguments) {
+  using engine::ErrorKind;
+  if (arguments.input.empty() && !arguments.latency) {
+    engine::fail(ErrorKind::kUsage,
+                 "an input is missing: an image, a folder, a list of images, an array (.npy), or - for standard input");
+  }
+  if (!arguments.input.empty() && arguments.latency) {
+    engine::fail(ErrorKind::kUsage, "--latency measures with random examples; leave out '{}'", arguments.input);
+  }
+  if (arguments.json && !arguments.latency) {
+    engine::fail(ErrorKind::kUsage, "--json is for --latency; predictions are JSON by default (--format)");
+  }
+}
+
+int predict(PredictArguments arguments) {
+  check(arguments);
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once\n");
+  find_run(arguments.run);
+  const ChosenModel chosen = choose_model(arguments.run);
+  const std::filesystem::path job_file = std::filesystem::path(arguments.run.run) / jobs::kJobFile;
+  const jobs::DescribedModel model = jobs::read_described_model(
+      jobs::load_for_evaluation(job_file.string(), arguments.run.devices), chosen.path, chosen.sha256);
+  log_warnings(model.job.warnings);
+  if (arguments.latency) return report_latency(arguments, model);
+  Lines lines(arguments.output);
+  const Outcome outcome = arguments.input == "-" ? predict_lines(arguments, model, lines, stop_signal)
+                                                 : predict_input(arguments, model, lines, stop_signal);
+  if (stop_signal != 0) return kSignalBase + stop_signal;
+  if (outcome.is_whole) lines.commit();
+  if (outcome.failed == 0) return kOk;
+  spdlog::log(arguments.skip_errors ? spdlog::level::warn : spdlog::level::err,
+              "{} of {} could not be predicted; the first: {}", jobs::grouped(outcome.failed),
+              jobs::counted(outcome.examples, "example"), outcome.first_error);
+  return arguments.skip_errors ? kOk : kDataMissing;
+}
+
+}  // namespace
+
+Command add_predict(CLI::App& program) {
+  auto arguments = std::make_shared<PredictArguments>();
+  CLI::App* command =
+      program.add_subcommand("predict", "Ask the saved model of a run about images or arrays without labels");
+  command->footer(
+      "Examples:\n"
+      "  arbalest predict runs/pets-20250131-142530 photo.jpg --format text\n"
+      "  arbalest predict runs/pets-20250131-142530 photos --top 1 --format csv --output labels.csv\n"
+      "  find photos -name '*.jpg' | arbalest predict runs/pets-20250131-142530 -\n"
+      "  arbalest predict runs/pets-20250131-142530 --latency\n"
+      "\n"
+      "An image that cannot be read gets a line with an error, and the exit code is 4 (--skip-errors: 0).\n"
+      "\n" +
+      std::string(kExitCodesHelp));
+  add_run_arguments(*command, arguments->run, "use");
+  command
+      ->add_option("INPUT", arguments->input,
+                   "An image (JPEG, PNG); a folder of images; a text file with the path of an image per line, "
+                   "relative to its folder; an array (.npy); or -, which reads paths from standard input and answers "
+                   "each line at once")
+      ->check([](const std::string& name) { return name == "-" ? "" : check_name(name); });
+  command->add_option("--top", arguments->top, "Most probable classes to print (default: 5)")
+      ->type_name("K")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+  const std::map<std::string, jobs::PredictionFormat> formats = {{"jsonl", jobs::PredictionFormat::kJsonl},
+                                                                 {"csv", jobs::PredictionFormat::kCsv},
+                                                                 {"text", jobs::PredictionFormat::kText}};
+  command->add_option("--format", arguments->format, "Form of the lines (default: jsonl)")
+      ->type_name("jsonl|csv|text")
+      ->transform(CLI::Transformer(formats, CLI::ignore_case).description(""))
+      ->option_text("jsonl|csv|text");
+  command->add_option("--output", arguments->output, "File for the lines, which is written whole or not at all")
+      ->type_name("FILE")
+      ->check(check_name);
+  command->add_flag("--skip-errors", arguments->skip_errors, "Exit with 0 even if some images cannot be read");
+  command->add_flag("--latency", arguments->latency,
+                    "Measure instead: percentiles of single examples, and images per second of mini-batches");
+  command->add_flag("--json", arguments->json, "Print the measurement as JSON");
+  return {command, [arguments] { return predict(*arguments); }};
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,24 @@
+// A saved model with all that is needed to use it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "dataflow/parameter_layout.h"
+#include "jobs/export/model_description.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+struct DescribedModel {
+  JobOptions job;
+  ModelDescription description;
+  std::vector<dataflow::NamedTensor> tensors;
+};
+
+// Reads the file at `path`, a model of the job. A file of an older version has no description; it then follows from the
+// job. Throws kCheckpoint if the file is unusable, if its SHA-256 differs from `sha256` ("" if unknown), or if its
+// description is of another model than the job's.
+DescribedModel read_described_model(JobOptions job, const std::string& path, const std::string& sha256);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,171 @@
+#include "jobs/predict/latency.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <ranges>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "engine/host/topology.h"
+#include "engine/precision.h"
+#include "jobs/messages/text.h"
+#include "jobs/predict/predictor.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Numbers that a model can read: ids in their bounds, else numbers in [-1, 1).
+class RandomExamples final : public dataflow::Dataset {
+ public:
+  RandomExamples(const ModelDescription& description, std::int64_t examples)
+      : input_{description.shape, description.outputs, description.ids}, examples_(examples) {}
+
+  const std::string& name() const noexcept override { return name_; }
+  const dataflow::InputDescription& description() const noexcept override { return input_; }
+  std::int64_t size() const noexcept override { return examples_; }
+  std::int32_t label(std::int64_t /*example*/) const override { return 0; }
+  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/, float* values) const override {
+    std::uint32_t state = static_cast<std::uint32_t>(example) * 2654435761U + 1U;
+    for (std::int64_t i = 0; i < input_.image.elements(); ++i) {
+      state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+      const std::uint32_t bits = state >> 8U;
+      if (input_.has_ids()) {
+        const auto id =
+            static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(input_.ids[static_cast<std::size_t>(i)]));
+        values[i] = std::bit_cast<float>(id);
+      } else {
+        values[i] = static_cast<float>(bits) / static_cast<float>(1U << 23U) - 1.0F;
+      }
+    }
+  }
+
+ private:
+  std::string name_ = "random examples";
+  dataflow::InputDescription input_;
+  std::int64_t examples_;
+};
+
+SingleLatency measure_single(const JobOptions& job, const ModelDescription& description,
+                             std::span<const dataflow::NamedTensor> model, int threads, const LatencyOptions& options) {
+  constexpr std::int64_t kWarmUp = 16;
+  constexpr std::size_t kLeast = 16;
+  const RandomExamples examples(description, kWarmUp);
+  std::vector<std::vector<float>> inputs(static_cast<std::size_t>(kWarmUp));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].resize(static_cast<std::size_t>(description.shape.elements()));
+    examples.read(static_cast<std::int64_t>(i), {}, inputs[i].data());
+  }
+  SingleLatency latency{.threads = threads};
+  const Clock::time_point begin = Clock::now();
+  SinglePredictor predictor(job, model, threads);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    predictor.predict(inputs[i], 1);
+    if (i == 0) latency.first_ms = 1e3 * seconds_since(begin);
+  }
+  std::vector<double> times;
+  const Clock::time_point measured = Clock::now();
+  while (std::cmp_less(times.size(), options.examples) &&
+         (times.size() < kLeast || seconds_since(measured) < options.seconds)) {
+    const Clock::time_point asked = Clock::now();
+    predictor.predict(inputs[times.size() % inputs.size()], 1);
+    times.push_back(1e3 * seconds_since(asked));
+  }
+  std::ranges::sort(times);
+  latency.examples = std::ssize(times);
+  latency.p50_ms = percentile(times, 0.50);
+  latency.p90_ms = percentile(times, 0.90);
+  latency.p99_ms = percentile(times, 0.99);
+  latency.most_ms = times.back();
+  return latency;
+}
+
+// Doubles the number of mini-batches until they take long enough, and reports the last pass.
+void measure_batches(BatchPredictor& predictor, const ModelDescription& description, double seconds,
+                     LatencyReport& report) {
+  constexpr std::int64_t kMostPasses = 24;
+  std::int64_t batches = predictor.runners();
+  for (std::int64_t pass = 0; pass < kMostPasses; ++pass, batches *= 2) {
+    const TolerantDataset examples(std::make_unique<const RandomExamples>(description, batches * predictor.batch()));
+    const Clock::time_point begin = Clock::now();
+    predictor.predict(examples, 1, [](std::int64_t, const Prediction&) { return true; });
+    const double taken = seconds_since(begin);
+    report.images_per_second = static_cast<double>(examples.size()) / taken;
+    if (taken >= seconds / 4) return;
+  }
+}
+
+}  // namespace
+
+double percentile(std::span<const double> ascending, double fraction) {
+  ARBALEST_CHECK(!ascending.empty());
+  const auto rank = static_cast<std::size_t>(std::ceil(fraction * static_cast<double>(ascending.size())));
+  return ascending[std::clamp<std::size_t>(rank, 1, ascending.size()) - 1];
+}
+
+LatencyReport measure_latency(const JobOptions& job, const ModelDescription& description,
+                              std::span<const dataflow::NamedTensor> model, const LatencyOptions& options) {
+  LatencyReport report{
+      .device = fmt::format("{}", fmt::join(job.devices | std::views::transform(&engine::DeviceSpec::name), ", ")),
+      .precision = to_string(job.training.precision),
+      .instruction_sets = {},
+      .single = {}};
+  const engine::DeviceSpec& first = job.devices.front();
+  if (!first.is_cuda()) report.instruction_sets = engine::host::instruction_sets();
+  std::vector<int> threads = {1};
+  if (const int cores = engine::core_count(first); cores > 1) threads.push_back(cores);
+  for (const int count : threads) report.single.push_back(measure_single(job, description, model, count, options));
+  BatchPredictor predictor(job, model, std::numeric_limits<std::int32_t>::max());
+  report.batch = predictor.batch();
+  report.runners = predictor.runners();
+  measure_batches(predictor, description, options.seconds, report);
+  return report;
+}
+
+std::string to_text(const LatencyReport& report) {
+  std::string text = fmt::format("device     {}, {}", report.device, report.precision);
+  if (!report.instruction_sets.empty()) text += fmt::format(" ({})", fmt::join(report.instruction_sets, " "));
+  std::vector<std::vector<std::string>> rows = {
+      {"single examples", "threads", "p50 ms", "p90 ms", "p99 ms", "most ms", "first ms", "examples"}};
+  for (const SingleLatency& single : report.single) {
+    rows.push_back({"", std::to_string(single.threads), fmt::format("{:.3f}", single.p50_ms),
+                    fmt::format("{:.3f}", single.p90_ms), fmt::format("{:.3f}", single.p99_ms),
+                    fmt::format("{:.3f}", single.most_ms), fmt::format("{:.1f}", single.first_ms),
+                    grouped(single.examples)});
+  }
+  return fmt::format("{}\n{}batches    {} images/s in mini-batches of {}, {} at a time\n", text, table(rows, 1),
+                     grouped(std::llround(report.images_per_second)), report.batch, report.runners);
+}
+
+nlohmann::ordered_json to_json(const LatencyReport& report) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const SingleLatency& single : report.single) {
+    rows.push_back({{"threads", single.threads},
+                    {"examples", single.examples},
+                    {"first_ms", single.first_ms},
+                    {"p50_ms", single.p50_ms},
+                    {"p90_ms", single.p90_ms},
+                    {"p99_ms", single.p99_ms},
+                    {"most_ms", single.most_ms}});
+  }
+  return {{"device", report.device},
+          {"precision", report.precision},
+          {"instruction_sets", report.instruction_sets},
+          {"single", rows},
+          {"batch_size", report.batch},
+          {"runners", report.runners},
+          {"images_per_second", report.images_per_second}};
+}
+
+}  // namespace arbalest::jobs

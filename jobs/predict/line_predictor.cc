@@ -1,0 +1,26 @@
+#include "jobs/predict/line_predictor.h"
+
+#include "jobs/predict/prediction_input.h"
+
+namespace arbalest::jobs {
+
+LinePredictor::LinePredictor(const DescribedModel& model, int top)
+    : model_(model),
+      top_(top),
+      predictor_(model.job, model.tensors, engine::core_count(model.job.devices.front())),
+      example_(static_cast<std::size_t>(model.description.shape.elements())) {
+  open_files(model.description, {});  // throws if the model does not read images
+}
+
+Prediction LinePredictor::predict(const std::string& path) {
+  const PredictionInput input = open_files(model_.description, {path});
+  input.data->read(0, {}, example_.data());
+  if (std::string error = input.data->take_error(0); !error.empty()) {
+    Prediction prediction;
+    prediction.error = std::move(error);
+    return prediction;
+  }
+  return predictor_.predict(example_, top_);
+}
+
+}  // namespace arbalest::jobs

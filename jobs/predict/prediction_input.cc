@@ -1,0 +1,177 @@
+#include "jobs/predict/prediction_input.h"
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "dataflow/input/formats/image_files.h"
+#include "dataflow/input/formats/input_file.h"
+#include "dataflow/input/formats/npy.h"
+#include "dataflow/input/formats/ratings.h"
+#include "dataflow/input/images/encoded_images.h"
+#include "engine/error.h"
+#include "jobs/messages/nearest_path.h"
+#include "jobs/messages/text.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+using engine::ErrorKind;
+using Input = ModelDescription::Input;
+
+void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& place, float* image) const {
+  try {
+    data_->read(example, place, image);
+  } catch (const engine::Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    std::fill_n(image, description().image.elements(), 0.0F);
+    const std::lock_guard lock(mutex_);
+    errors_[example] = error.what();
+  }
+}
+
+std::string TolerantDataset::take_error(std::int64_t example) const {
+  const std::lock_guard lock(mutex_);
+  const auto error = errors_.extract(example);
+  if (error.empty()) return "";
+  const std::string prefix = source(example) + ": ";
+  return error.mapped().starts_with(prefix) ? error.mapped().substr(prefix.size()) : error.mapped();
+}
+
+namespace {
+
+// Files whose content is read one by one.
+class NamedFiles final : public dataflow::EncodedExamples {
+ public:
+  explicit NamedFiles(std::vector<std::string> files) : files_(std::move(files)) {}
+
+  std::int64_t size() const noexcept override { return std::ssize(files_); }
+  std::int32_t label(std::int64_t /*example*/) const override { return 0; }
+  std::vector<std::uint8_t> read(std::int64_t example) const override {
+    return dataflow::read_whole_file(record(example));
+  }
+  std::string record(std::int64_t example) const override { return files_.at(static_cast<std::size_t>(example)); }
+
+ private:
+  std::vector<std::string> files_;
+};
+
+dataflow::InputDescription input_of(const ModelDescription& description) {
+  return {description.shape, description.outputs, description.ids};
+}
+
+bool has_image_name(const fs::path& path) {
+  std::string extension = path.extension().string();
+  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// Whether a file's first bytes are those of an image or other binary data, and not of a list.
+bool is_binary(const fs::path& path) {
+  dataflow::InputFile file(path, /*is_raw=*/true);
+  std::array<std::uint8_t, 512> start{};
+  const std::size_t bytes = file.read_up_to(start);
+  const auto is_text = [](std::uint8_t byte) { return byte >= ' ' || byte == '\n' || byte == '\r' || byte == '\t'; };
+  // JPEG begins with bytes that no UTF-8 text has, PNG holds control characters.
+  return bytes > 0 && (start[0] == 0xFF || !std::all_of(start.begin(), start.begin() + bytes, is_text));
+}
+
+// Entries whose names begin with a dot are left out, with all below them.
+PredictionInput open_folder(const ModelDescription& description, const fs::path& folder) {
+  std::error_code error;
+  fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error);
+  std::vector<std::string> files;
+  std::int64_t others = 0;
+  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code unknown;  // an entry that is neither is counted as one that is no image
+    const bool is_hidden = entry->path().filename().string().starts_with('.');
+    if (entry->is_directory(unknown)) {
+      if (is_hidden) entry.disable_recursion_pending();
+    } else if (!is_hidden && has_image_name(entry->path())) {
+      files.push_back(entry->path().string());
+    } else if (!is_hidden) {
+      ++others;
+    }
+  }
+  if (error) engine::fail(ErrorKind::kData, "{}: cannot be listed: {}", folder.string(), error.message());
+  if (files.empty()) {
+    engine::fail(ErrorKind::kData, "{}: holds no image (.jpg, .jpeg, .png); check the path", folder.string());
+  }
+  std::ranges::sort(files);
+  PredictionInput input = open_files(description, std::move(files));
+  if (others > 0) {
+    input.warnings.push_back(
+        fmt::format("{}: left out {} that no image is named like", folder.string(), counted(others, "file")));
+  }
+  return input;
+}
+
+PredictionInput open_list(const ModelDescription& description, const fs::path& path) {
+  std::ifstream list(path);
+  if (!list) engine::fail(ErrorKind::kData, "{}: cannot be opened; check its permissions", path.string());
+  std::vector<std::string> files;
+  for (std::string line; std::getline(list, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) files.push_back((path.parent_path() / line).string());
+  }
+  if (list.bad()) engine::fail(ErrorKind::kData, "{}: reading failed", path.string());
+  if (files.empty()) {
+    engine::fail(ErrorKind::kData, "{}: lists no image; a list has the path of one image per line", path.string());
+  }
+  return open_files(description, std::move(files));
+}
+
+PredictionInput open_array(const ModelDescription& description, const fs::path& path) {
+  const dataflow::InputDescription expected = input_of(description);
+  std::unique_ptr<const dataflow::Dataset> data;
+  const dataflow::NpySource source{path.string(), path, {}, expected, description.normalization};
+  switch (description.input) {
+    case Input::kImage:
+      data = dataflow::load_npy<std::uint8_t>(source);
+      break;
+    case Input::kNumbers:
+      data = dataflow::load_npy<float>(source);
+      break;
+    case Input::kIds:
+      data = dataflow::load_ratings({path.string(), path, {}, expected});
+      break;
+  }
+  return {std::make_unique<const TolerantDataset>(std::move(data))};
+}
+
+}  // namespace
+
+PredictionInput open_files(const ModelDescription& description, std::vector<std::string> files) {
+  const std::int64_t channels = description.shape[0];
+  if (description.input != Input::kImage || (channels != 1 && channels != 3)) {
+    engine::fail(ErrorKind::kUsage, "the model '{}' reads {}, no image files; give it an array (.npy)", description.job,
+                 description.input == Input::kIds       ? "ids"
+                 : description.input == Input::kNumbers ? "numbers"
+                                                        : fmt::format("images of {} channels", channels));
+  }
+  // Unreadable images are skipped, so that errors do not name the option of a job that does so.
+  auto images = std::make_unique<const dataflow::EncodedImages>(
+      "images", input_of(description), description.normalization, std::make_unique<NamedFiles>(files),
+      dataflow::Framing{.resize = description.resize, .random_crop = {}}, dataflow::OnUnreadable::kSkip);
+  return {std::make_unique<const TolerantDataset>(std::move(images), std::move(files))};
+}
+
+PredictionInput open_input(const ModelDescription& description, const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) {
+    engine::fail(ErrorKind::kData, "'{}' cannot be read: {}{}", path.string(),
+                 error ? error.message() : "it does not exist", nearest_path_hint(path));
+  }
+  if (fs::is_directory(status)) return open_folder(description, path);
+  if (path.extension() == ".npy") return open_array(description, path);
+  if (has_image_name(path) || is_binary(path)) return open_files(description, {path.string()});
+  return open_list(description, path);
+}
+
+}  // namespace arbalest::jobs

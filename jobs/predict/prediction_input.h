@@ -1,0 +1,60 @@
+// The examples that a model is asked about: image files, or an array.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "dataflow/input/dataset.h"
+#include "jobs/export/model_description.h"
+
+namespace arbalest::jobs {
+
+// A dataset whose unreadable examples do not end the work: they are zeros, and the error is kept.
+class TolerantDataset final : public dataflow::Dataset {
+ public:
+  // `files`: by example; empty: the examples have numbers only.
+  explicit TolerantDataset(std::unique_ptr<const dataflow::Dataset> data, std::vector<std::string> files = {})
+      : data_(std::move(data)), files_(std::move(files)) {}
+
+  const std::string& name() const noexcept override { return data_->name(); }
+  const dataflow::InputDescription& description() const noexcept override { return data_->description(); }
+  std::int64_t size() const noexcept override { return data_->size(); }
+  void read(std::int64_t example, const dataflow::ExamplePlace& place, float* image) const override;
+  std::int32_t label(std::int64_t /*example*/) const override { return 0; }  // nobody knows it
+  std::size_t memory_bytes() const noexcept override { return data_->memory_bytes(); }
+
+  bool has_files() const noexcept { return !files_.empty(); }
+  // The file, or the number.
+  std::string source(std::int64_t example) const {
+    return has_files() ? files_.at(static_cast<std::size_t>(example)) : std::to_string(example);
+  }
+  // The error of an example that was read, without its file, and then forgotten; "" if it was readable.
+  std::string take_error(std::int64_t example) const;
+
+ private:
+  std::unique_ptr<const dataflow::Dataset> data_;
+  std::vector<std::string> files_;
+  mutable std::mutex mutex_;
+  mutable std::unordered_map<std::int64_t, std::string> errors_;
+};
+
+struct PredictionInput {
+  std::unique_ptr<const TolerantDataset> data;
+  std::vector<std::string> warnings = {};  // such as entries of a folder that are no images
+};
+
+// Prepares the files for the model that `description` describes; none is opened before it is read. Throws kUsage if the
+// model does not read images.
+PredictionInput open_files(const ModelDescription& description, std::vector<std::string> files);
+
+// `path`: an image; a folder, which is searched for .jpg, .jpeg and .png with all folders in it, in the order of names;
+// an array (.npy); or a text file that lists one image per line, with paths relative to the folder of the list. Throws
+// kData if the path does not exist, or if a folder or list has no image; for arrays as load_npy does.
+PredictionInput open_input(const ModelDescription& description, const std::filesystem::path& path);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,93 @@
+#include "jobs/predict/predictor.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "engine/error.h"
+#include "engine/host/topology.h"
+#include "jobs/run/data/dataset_placement.h"
+#include "jobs/run/weights/saved_model.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// `load` sets the weights of the job's model.
+void load_fitting(const std::function<void()>& load) {
+  try {
+    load();
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("the model does not fit the run's job: {}", error.what()));
+  }
+}
+
+// Small enough that every runner has work.
+std::int64_t batch_for(const JobOptions& job, std::int64_t examples) {
+  const auto runners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), std::int64_t{0});
+  return std::clamp((examples + runners - 1) / runners, std::int64_t{1}, evaluation_batch_size(job));
+}
+
+Prediction prediction_of(std::span<const float> output, bool is_number, int top) {
+  return is_number ? score(output.front()) : classify(output, top);
+}
+
+}  // namespace
+
+BatchPredictor::BatchPredictor(const JobOptions& job, std::span<const dataflow::NamedTensor> model,
+                               std::int64_t examples)
+    : predicts_numbers_(job.data.input.has_ids()),
+      batch_(batch_for(job, examples)),
+      pool_(engine::host::usable_cores()) {
+  for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec));
+  fleet_ = std::make_unique<scheduler::InferenceFleet>(
+      *job.graph, devices_, job.learners_per_device,
+      scheduler::InferenceFleet::Options{
+          .batch = batch_, .precision = job.training.precision, .output = output_layer(*job.graph)});
+  load_fitting([&] { fleet_->load(model); });
+}
+
+void BatchPredictor::predict(const TolerantDataset& data, int top, const Take& take) {
+  constexpr int kAhead = 2;  // mini-batches that are decoded ahead of each runner
+  dataflow::SequentialOrder order(data.size(), batch_);
+  const int slots = runners() * (1 + kAhead);
+  dataflow::BatchRing ring(data, order, *devices_.front(), pool_, slots);
+  fleet_->run(ring, [&](const dataflow::Batch& batch, const learners::InferenceRunner::Result& result) {
+    const std::size_t outputs = result.output.size() / static_cast<std::size_t>(batch_);
+    for (std::size_t row = 0; row < static_cast<std::size_t>(batch_); ++row) {
+      const std::int64_t example = batch.indices[row];
+      if (example == dataflow::BatchOrder::kNoExample) continue;
+      Prediction prediction;
+      prediction.error = data.take_error(example);
+      if (prediction.error.empty()) {
+        prediction = prediction_of(result.output.subspan(row * outputs, outputs), predicts_numbers_, top);
+      }
+      if (!take(example, prediction)) return false;
+    }
+    return true;
+  });
+}
+
+SinglePredictor::SinglePredictor(const JobOptions& job, std::span<const dataflow::NamedTensor> model, int threads)
+    : predicts_numbers_(job.data.input.has_ids()),
+      device_(engine::open_device(job.devices.front())),
+      model_(*job.graph, *device_,
+             {.batch = 1, .threads = threads, .precision = job.training.precision, .output = output_layer(*job.graph)}),
+      runner_(model_),
+      elements_(static_cast<std::size_t>(job.data.input.image.elements())),
+      input_(device_->allocate_host(elements_ * sizeof(float))) {
+  load_fitting([&] { model_.load(model); });
+}
+
+Prediction SinglePredictor::predict(std::span<const float> example, int top) {
+  ARBALEST_CHECK(example.size() == elements_);
+  constexpr std::int32_t kLabel = 0;  // nobody knows it, and the loss is not read
+  std::ranges::copy(example, input_.as<float>());
+  const dataflow::Batch batch{.images = input_.as<float>(), .labels = &kLabel, .examples = 1};
+  return prediction_of(runner_.run(batch).output, predicts_numbers_, top);
+}
+
+}  // namespace arbalest::jobs
