@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -56,7 +57,18 @@ struct PredictArguments {
 class Lines {
  public:
   explicit Lines(const std::string& path) {
-    if (!path.empty()) file_.emplace(path);
+    if (path.empty()) return;
+    std::error_code unknown;  // opening the file then fails, too, and says why
+    const std::filesystem::file_status status = std::filesystem::status(path, unknown);
+    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+      engine::fail(engine::ErrorKind::kUsage, "--output: '{}' is there and is no regular file; name another one", path);
+    }
+    try {
+      file_.emplace(path);
+    } catch (const engine::Error& error) {
+      if (error.kind() == engine::ErrorKind::kOutOfMemory) throw;
+      engine::fail(engine::ErrorKind::kUsage, "{}; name another file with --output", error.what());
+    }
   }
 
   // False: nobody reads them any more.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "jobs/checkpoint/best_model.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/run/evaluation.h"
