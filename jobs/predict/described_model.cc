@@ -6,7 +6,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
-#include "jobs/run/describe_model.h"
+#include "jobs/run/weights/describe_model.h"
 #include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {

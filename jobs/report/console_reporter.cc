@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "jobs/messages/progress_bar.h"
 #include "jobs/messages/text.h"
-#include "jobs/report/progress_bar.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_event_text.h"
 

@@ -44,6 +44,7 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/checkpoint", {"jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/run", {"jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/report", {"jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/predict", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/study", {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
   };
   return kArrows;

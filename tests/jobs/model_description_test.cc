@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/error.h"
-#include "jobs/run/describe_model.h"
+#include "jobs/run/weights/describe_model.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

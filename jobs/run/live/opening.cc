@@ -11,10 +11,10 @@
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/run/data/class_names.h"
 #include "jobs/run/data/dataset_fingerprint.h"
-#include "jobs/run/describe_model.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/resumption.h"
 #include "jobs/run/run_start.h"
+#include "jobs/run/weights/describe_model.h"
 #include "jobs/run/weights/initial_weights.h"
 
 namespace arbalest::jobs {

@@ -1,4 +1,4 @@
-#include "jobs/report/progress_bar.h"
+#include "jobs/messages/progress_bar.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "cli/chosen_model.h"
+#include "cli/model/chosen_model.h"
 
 #include <filesystem>
 #include <system_error>

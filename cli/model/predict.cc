@@ -20,14 +20,15 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
-#include "cli/chosen_model.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/model/chosen_model.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/messages/progress_bar.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/predict/described_model.h"
@@ -36,7 +37,6 @@
 #include "jobs/predict/prediction_input.h"
 #include "jobs/predict/prediction_text.h"
 #include "jobs/predict/predictor.h"
-#include "jobs/report/progress_bar.h"
 
 namespace arbalest::cli {
 

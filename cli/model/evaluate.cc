@@ -8,11 +8,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "cli/chosen_model.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/model/chosen_model.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/class_report.h"

@@ -1,4 +1,4 @@
-#include "jobs/run/describe_model.h"
+#include "jobs/run/weights/describe_model.h"
 
 namespace arbalest::jobs {
 
