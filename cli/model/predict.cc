@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -25,6 +24,7 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/model/chosen_model.h"
+#include "cli/model/line_reader.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
@@ -144,14 +144,13 @@ Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedMo
   jobs::LinePredictor predictor(model, arguments.top);
   Outcome outcome;
   if (!lines.write(text.header()) || !lines.flush()) return {.first_error = {}, .is_whole = false};
-  for (std::string line; std::getline(std::cin, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    const jobs::Prediction prediction = predictor.predict(line);
-    outcome.count(line, prediction);
-    outcome.is_whole = lines.write(text.line(line, prediction)) && lines.flush() && stop_signal == 0;
+  LineReader input(stop_signal);
+  while (const std::optional<std::string> line = input.next()) {
+    const jobs::Prediction prediction = predictor.predict(*line);
+    outcome.count(*line, prediction);
+    outcome.is_whole = lines.write(text.line(*line, prediction)) && lines.flush();
     if (!outcome.is_whole) break;
   }
-  if (std::cin.bad()) engine::fail(engine::ErrorKind::kData, "standard input cannot be read");
   return outcome;
 }
 

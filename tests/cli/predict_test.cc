@@ -120,6 +120,18 @@ TEST_CASE("predict: each line of standard input is answered before the next one 
   CHECK(lines[3] == "exit code 4");
 }
 
+TEST_CASE("predict: a signal ends the wait for a line, and no file of an output is left") {
+  const Completed result = trained().shell(
+      "mkfifo in\n"
+      "$predict - --output stopped.jsonl < in &\n"
+      "exec 3> in\n"
+      "echo images/a.png >&3\n"
+      // The handler is there once the program has its output, a file of another name.
+      "until ls stopped.jsonl.partial-* > /dev/null 2>&1; do sleep 0.05; done\n"
+      "kill -TERM $!; wait $!; echo \"exit code $?\"; exec 3>&-; rm in; ls stopped*\n");
+  CHECK(result.out == "exit code 143\n");
+}
+
 TEST_CASE("predict: an unreadable image is a line with an error, and exit code 4 unless errors are skipped") {
   write_text(trained() / "mixed.txt", "images/a.png\nbroken.png\nnowhere.png\nimages\nimages/b.jpg\n");
   const Completed result = trained().predict({"mixed.txt"});
