@@ -96,7 +96,7 @@ Command add_evaluate(CLI::App& program) {
       "last digits may differ.\n"
       "\n" +
       std::string(kExitCodesHelp));
-  add_run_arguments(*command, arguments->run, "evaluate");
+  add_run_arguments(*command, arguments->run);
   command
       ->add_option("--split", arguments->split,
                    "Set to evaluate on (default: test); validation is for jobs that have such a set")

@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -230,7 +229,7 @@ Command add_predict(CLI::App& program) {
       "An image that cannot be read gets a line with an error, and the exit code is 4 (--skip-errors: 0).\n"
       "\n" +
       std::string(kExitCodesHelp));
-  add_run_arguments(*command, arguments->run, "use");
+  add_run_arguments(*command, arguments->run);
   command
       ->add_option("INPUT", arguments->input,
                    "An image (JPEG, PNG); a folder of images; a text file with the path of an image per line, "
@@ -239,7 +238,7 @@ Command add_predict(CLI::App& program) {
       ->check([](const std::string& name) { return name == "-" ? "" : check_name(name); });
   command->add_option("--top", arguments->top, "Most probable classes to print (default: 5)")
       ->type_name("K")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+      ->check(CLI::Range(1, 1'000'000));
   const std::map<std::string, jobs::PredictionFormat> formats = {{"jsonl", jobs::PredictionFormat::kJsonl},
                                                                  {"csv", jobs::PredictionFormat::kCsv},
                                                                  {"text", jobs::PredictionFormat::kText}};
