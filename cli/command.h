@@ -20,6 +20,8 @@ inline void print_result(std::string_view text) { std::fwrite(text.data(), 1, te
 
 Command add_train(CLI::App& program);
 Command add_evaluate(CLI::App& program);
+Command add_export(CLI::App& program);
+Command add_import(CLI::App& program);
 Command add_predict(CLI::App& program);
 Command add_runs(CLI::App& program);
 Command add_validate(CLI::App& program);

@@ -38,6 +38,7 @@ constexpr const char* kDescription =
     "  arbalest inspect JOB                                  layers, bytes, how many learners fit\n"
     "  arbalest tune JOB                                     how many learners train it fastest\n"
     "  arbalest bench JOB --target 0.99                      how long it takes to an accuracy\n"
+    "  arbalest export RUN --output model.onnx               the trained model for other programs\n"
     "  arbalest data verify JOB                              read every example of its datasets\n"
     "\n"
     "Arbalest trains neural networks with many small-batch learners per device.";
@@ -76,10 +77,10 @@ int run(int argc, char** argv) {
   program.footer(kExitCodesHelp);
   program.set_version_flag("-v,--version", fmt::format("arbalest {} ({})", ARBALEST_VERSION, source_commit()));
   program.require_subcommand(1);
-  const std::vector<Command> commands = {add_train(program),   add_evaluate(program), add_predict(program),
-                                         add_runs(program),    add_validate(program), add_inspect(program),
-                                         add_tune(program),    add_bench(program),    add_data(program),
-                                         add_devices(program), add_env(program),      add_help(program)};
+  const std::vector<Command> commands = {
+      add_train(program),   add_evaluate(program), add_predict(program), add_runs(program), add_validate(program),
+      add_inspect(program), add_tune(program),     add_bench(program),   add_data(program), add_devices(program),
+      add_env(program),     add_export(program),   add_import(program),  add_help(program)};
   if (argc < 2) {
     std::fputs(program.help().c_str(), stderr);
     return kUsageError;

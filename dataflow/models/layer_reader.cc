@@ -151,6 +151,10 @@ class LayerReader {
     if (message.ceil_mode() && message.padding_mode() == v1::Padding::SAME) {
       report(field + ".ceil_mode", "ceil_mode does nothing with padding_mode: SAME; remove one of them");
     }
+    if (message.ceil_mode() &&
+        (message.extra_padding() > 0 || message.extra_padding_height() > 0 || message.extra_padding_width() > 0)) {
+      report(field + ".ceil_mode", "ceil_mode chooses the padding behind the last pixel; leave out extra_padding");
+    }
     return std::make_shared<Pool2dLayer>(Pool2dLayer::Options{.kind = kind,
                                                               .window = window(message, field),
                                                               .padding_mode = padding_mode(message),
@@ -245,6 +249,8 @@ class LayerReader {
     std::optional<int> both;
     std::optional<int> height;
     std::optional<int> width;
+
+    bool is_given() const noexcept { return both || height || width; }
   };
 
   engine::Extent2d extent(const Length& length, const std::string& field, const Range<int>& range) {
@@ -289,15 +295,24 @@ class LayerReader {
     engine::Window window;
     window.kernel = extent(kernel, field, kKernelLength);
     // A missing stride defaults to the kernel. If the kernel is wrong, its issue has been reported already.
-    if (stride.both || stride.height || stride.width) window.stride = extent(stride, field, kStrideLength);
-    if (message.padding_mode() != v1::Padding::SAME) {
+    if (stride.is_given()) window.stride = extent(stride, field, kStrideLength);
+    const Length extra = length("extra_padding", message.has_extra_padding(), message.extra_padding(),
+                                message.has_extra_padding_height(), message.extra_padding_height(),
+                                message.has_extra_padding_width(), message.extra_padding_width());
+    if (message.padding_mode() == v1::Padding::SAME) {
+      report_beside_same(padding, field);
+      report_beside_same(extra, field);
+    } else {
       window.padding = extent(padding, field, kPaddingLength);
-    } else if (padding.both || padding.height || padding.width) {
-      const std::string name = padding.both ? "padding" : padding.height ? "padding_height" : "padding_width";
-      report(field + "." + name,
-             fmt::format("{} is given, but padding_mode: SAME chooses it; remove one of them", name));
+      if (extra.is_given()) window.extra_padding = extent(extra, field, kPaddingLength);
     }
     return window;
+  }
+
+  void report_beside_same(const Length& length, const std::string& field) {
+    if (!length.is_given()) return;
+    const std::string name = length.name + (length.both ? "" : length.height ? "_height" : "_width");
+    report(field + "." + name, fmt::format("{} is given, but padding_mode: SAME chooses it; remove one of them", name));
   }
 
   template <typename Message>

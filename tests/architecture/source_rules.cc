@@ -44,6 +44,8 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/checkpoint", {"jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/run", {"jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/report", {"jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/interchange",
+       {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/predict", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/study", {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
   };
@@ -73,6 +75,7 @@ const std::vector<VendorRule>& vendor_rules() {
        {"jobs/options/text", "jobs/checkpoint"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
+      {R"(onnx/.*\.pb\.h)", "the schema of ONNX files", {"jobs/interchange"}},
       {R"(xxhash\.h)", "xxHash", {"jobs/checkpoint"}},
       {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},
       {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},

@@ -23,9 +23,15 @@ std::string_view Pool2dLayer::kind() const {
 }
 
 engine::Window Pool2dLayer::place(const Shape& input) const {
-  if (options_.window.padding.height >= options_.window.kernel.height ||
-      options_.window.padding.width >= options_.window.kernel.width) {
+  const engine::Extent2d& kernel = options_.window.kernel;
+  const engine::Extent2d after = engine::padding_after(options_.window);
+  if (options_.window.padding.height >= kernel.height || options_.window.padding.width >= kernel.width) {
     throw LayerError("padding", "padding must be smaller than the kernel, or windows lie in nothing");
+  }
+  if (after.height >= kernel.height || after.width >= kernel.width) {
+    throw LayerError("extra_padding",
+                     "padding and extra_padding must be smaller than the kernel together, or windows "
+                     "lie in nothing");
   }
   engine::Window window = options_.window;
   if (options_.ceil_mode && input.rank() == 4) {
@@ -53,7 +59,8 @@ std::int64_t Pool2dLayer::forward_flops(std::span<const Shape> inputs) const {
 engine::OperatorSpec Pool2dLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
   const engine::Window window = place(inputs[0].shape());
   // The overhang beyond an image without padding is never counted.
-  const bool has_padding = options_.padding_mode == PaddingMode::kSame || window.padding != engine::Extent2d{0, 0};
+  const bool has_padding =
+      options_.padding_mode == PaddingMode::kSame || engine::padding_after(options_.window) != engine::Extent2d{0, 0};
   return engine::Pool2dSpec{inputs[0], options_.kind, window, options_.count_padding && has_padding};
 }
 

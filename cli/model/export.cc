@@ -1,0 +1,93 @@
+// arbalest export RUN
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "cli/model/chosen_model.h"
+#include "jobs/interchange/export/run_export.h"
+#include "jobs/messages/text.h"
+#include "jobs/options/evaluation_job.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct ExportArguments {
+  RunArguments run;
+  std::string format = "onnx";
+  jobs::ExportOptions options;
+  std::string output;
+  bool json = false;
+};
+
+int run_export(ExportArguments arguments) {
+  find_run(arguments.run);
+  const ChosenModel model = choose_model(arguments.run);
+  // The job is read for its graph and its data's description; the CPU is there in any case.
+  const std::vector<std::string> devices = {"cpu"};
+  const std::filesystem::path job_file = std::filesystem::path(arguments.run.run) / jobs::kJobFile;
+  const jobs::JobOptions job = jobs::load_for_evaluation(job_file.string(), devices);
+  jobs::ExportOptions options = arguments.options;
+  options.output = arguments.output;
+  options.format = arguments.format == "onnx" ? jobs::ExportFormat::kOnnx : jobs::ExportFormat::kSafetensors;
+  const jobs::ExportReport report = jobs::export_model(job, model.path, model.sha256, options);
+  if (arguments.json) {
+    const nlohmann::ordered_json row = {{"file", arguments.output},
+                                        {"format", arguments.format},
+                                        {"bytes", report.bytes},
+                                        {"tensors", report.tensors},
+                                        {"sha256", report.sha256}};
+    fmt::print("{}\n", row.dump(2));
+  } else {
+    fmt::print("{}: {}, {}, SHA-256 {}\n", arguments.output, jobs::counted(report.tensors, "tensor"),
+               jobs::counted(report.bytes, "byte"), report.sha256);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command add_export(CLI::App& program) {
+  auto arguments = std::make_shared<ExportArguments>();
+  CLI::App* command = program.add_subcommand("export", "Write the saved model of a run to a file for other programs");
+  command->footer(
+      "Examples:\n"
+      "  arbalest export runs/lenet-digits-20250131-142530 --output lenet.onnx\n"
+      "  arbalest export runs/lenet-digits-20250131-142530 --output lenet.onnx --softmax\n"
+      "  arbalest export runs/lenet-digits-20250131-142530 --format safetensors --output lenet.safetensors\n"
+      "\n"
+      "ONNX files have operator set 13 and a free batch size. Their input 'image' takes normalized pixels,\n"
+      "and the metadata say how to normalize; 'ids' takes ids. Their output is 'logits', or 'prediction' for\n"
+      "models that predict numbers. The same model gives the same bytes.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
+  command->add_option("RUN", arguments->run.run, "Directory of the run, or of one of its checkpoints")
+      ->required()
+      ->check(check_name);
+  command->add_option("--output", arguments->output, "File to write; it is replaced if it exists")
+      ->type_name("FILE")
+      ->required()
+      ->check(check_name);
+  command->add_option("--format", arguments->format, "Format of the file (default: onnx)")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"onnx", "safetensors"}));
+  command
+      ->add_option("--checkpoint", arguments->run.checkpoint,
+                   "Model to export instead of the final one: best, last (the newest checkpoint), or the number of a "
+                   "checkpoint")
+      ->type_name("best|last|N")
+      ->check(check_name);
+  command->add_flag("--softmax", arguments->options.softmax,
+                    "Add the output 'probabilities', the softmax of the logits (onnx)");
+  command->add_flag("--json", arguments->json, "Print JSON");
+  return {command, [arguments] { return run_export(*arguments); }};
+}
+
+}  // namespace arbalest::cli

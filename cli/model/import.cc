@@ -1,0 +1,62 @@
+// arbalest import MODEL.onnx
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/job_arguments.h"
+#include "jobs/interchange/import/job_writer.h"
+#include "jobs/messages/text.h"
+
+namespace arbalest::cli {
+
+namespace {
+
+struct ImportArguments {
+  std::string model;
+  std::string output;
+  std::string job;
+};
+
+int run_import(const ImportArguments& arguments) {
+  const jobs::ImportReport report =
+      jobs::import_model(arguments.model, {.output = arguments.output, .job = arguments.job});
+  log_warnings(report.notes);
+  fmt::print("{}: {}, {}\n", report.job.string(), jobs::counted(report.layers, "layer"),
+             jobs::counted(report.parameters, "parameter"));
+  return kOk;
+}
+
+}  // namespace
+
+Command add_import(CLI::App& program) {
+  auto arguments = std::make_shared<ImportArguments>();
+  CLI::App* command = program.add_subcommand("import", "Make a job with weights of an ONNX model");
+  command->footer(
+      "Examples:\n"
+      "  arbalest import resnet18.onnx --output resnet18\n"
+      "  arbalest import resnet18.onnx --output resnet18 --job my-data.txtpb\n"
+      "  arbalest train resnet18/job.txtpb      train on from its weights\n"
+      "  arbalest evaluate resnet18             measure it as it is\n"
+      "\n"
+      "The directory holds job.txtpb, which lists the model's layers, and model.safetensors. A model with an\n"
+      "operator that has no layer here is refused (exit code 3), and all such operators are listed.\n"
+      "\n" +
+      std::string(kExitCodesHelp));
+  command->add_option("MODEL", arguments->model, "ONNX file")->required()->check(check_name);
+  command->add_option("--output", arguments->output, "Directory to create")
+      ->type_name("DIR")
+      ->required()
+      ->check(check_name);
+  command
+      ->add_option("--job", arguments->job,
+                   "Job file whose settings the new job gets, all but its model (default: usual settings, and images "
+                   "in the folder 'data')")
+      ->type_name("JOB")
+      ->check(check_name);
+  return {command, [arguments] { return run_import(*arguments); }};
+}
+
+}  // namespace arbalest::cli

@@ -1,0 +1,120 @@
+#include "jobs/interchange/export/run_export.h"
+
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "engine/error.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/export/model_description.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/export/sha256.h"
+#include "jobs/interchange/export/onnx_export.h"
+#include "jobs/run/weights/describe_model.h"
+#include "jobs/run/weights/saved_model.h"
+
+namespace arbalest::jobs {
+
+using dataflow::NamedTensor;
+
+namespace {
+
+// A file, its hash and its size, written piece by piece.
+class HashedFile final : public google::protobuf::io::CopyingOutputStream {
+ public:
+  explicit HashedFile(const std::filesystem::path& path) { open(path); }
+
+  bool Write(const void* buffer, int size) override {
+    put({static_cast<const std::byte*>(buffer), static_cast<std::size_t>(size)});
+    return true;
+  }
+  void put(std::span<const std::byte> bytes) {
+    hash_.update(bytes);
+    file_->write(bytes);
+    bytes_ += static_cast<std::int64_t>(bytes.size());
+  }
+  void finish(ExportReport& report) {
+    file_->commit();
+    report.sha256 = hash_.finish();
+    report.bytes = bytes_;
+  }
+
+ private:
+  // The user has chosen the name, so a name that cannot be written is a mistake in the command.
+  void open(const std::filesystem::path& path) {
+    try {
+      if (std::filesystem::is_directory(path)) fail_write(path, EISDIR);
+      file_.emplace(path);
+    } catch (const engine::Error& error) {
+      if (error.kind() != engine::ErrorKind::kInternal) throw;
+      engine::fail(engine::ErrorKind::kUsage, "--output: {}", error.what());
+    }
+  }
+
+  std::optional<AtomicFile> file_;
+  Sha256 hash_;
+  std::int64_t bytes_ = 0;
+};
+
+// The order of fields in the file is that of their numbers, always.
+void write_onnx(const onnx::Model& model, HashedFile& file) {
+  google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&file);
+  google::protobuf::io::CodedOutputStream stream(&adaptor);
+  stream.SetSerializationDeterministic(true);
+  ARBALEST_CHECK(model.SerializeToCodedStream(&stream));
+}
+
+onnx::Model onnx_of(const JobOptions& job, const std::filesystem::path& path, std::vector<NamedTensor> tensors,
+                    const Metadata& metadata, bool softmax) {
+  OnnxOptions options{.name = job.name, .metadata = metadata, .softmax = softmax};
+  options.metadata.erase("format");  // of the file that the weights came from
+  try {
+    return to_onnx(*job.graph, std::move(tensors), options);
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kCheckpoint) throw;
+    throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", path.string(), error.what()));
+  }
+}
+
+// The file's description of the model; files of older versions have none, so it then follows from the job.
+Metadata metadata_of(const JobOptions& job, const std::filesystem::path& path) {
+  try {
+    const std::optional<ModelDescription> description = description_in(read_safetensors_metadata(path));
+    return to_metadata(description ? *description : describe_model(job, job.data.class_names));
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}': {}", path.string(), error.what()));
+  }
+}
+
+}  // namespace
+
+ExportReport export_model(const JobOptions& job, const std::filesystem::path& path, const std::string& model_sha256,
+                          const ExportOptions& options) {
+  const bool is_onnx = options.format == ExportFormat::kOnnx;
+  if (options.softmax && !is_onnx) {
+    engine::fail(engine::ErrorKind::kUsage, "--softmax is for --format onnx; a safetensors file holds weights only");
+  }
+  std::vector<NamedTensor> tensors = read_finite_model(path, model_sha256);
+  const Metadata metadata = metadata_of(job, path);
+  ExportReport report;
+  if (is_onnx) {
+    const onnx::Model model = onnx_of(job, path, std::move(tensors), metadata, options.softmax);
+    report.tensors = model.graph().initializer_size();
+    HashedFile file(options.output);
+    write_onnx(model, file);
+    file.finish(report);
+  } else {
+    report.tensors = static_cast<std::int64_t>(tensors.size());
+    HashedFile file(options.output);
+    put_safetensors(tensors, metadata, [&](std::span<const std::byte> bytes) { file.put(bytes); });
+    file.finish(report);
+  }
+  return report;
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,32 @@
+// Writes the model of a run to one file, for other programs.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+enum class ExportFormat { kOnnx, kSafetensors };
+
+struct ExportOptions {
+  ExportFormat format = ExportFormat::kOnnx;
+  std::filesystem::path output;  // replaced if it exists
+  bool softmax = false;          // ONNX: a second output with probabilities
+};
+
+struct ExportReport {
+  std::string sha256;  // of the file
+  std::int64_t bytes = 0;
+  std::int64_t tensors = 0;
+};
+
+// `model`: the run's model in safetensors format; `model_sha256`: its hash, or "" if it is not known. The file appears
+// whole or not at all, and its bytes depend on the model, the job and `options` only. Throws as
+// read_finite_model, to_onnx and AtomicFile do; kUsage for `softmax` without ONNX or an output that cannot be made.
+ExportReport export_model(const JobOptions& job, const std::filesystem::path& model, const std::string& model_sha256,
+                          const ExportOptions& options);
+
+}  // namespace arbalest::jobs

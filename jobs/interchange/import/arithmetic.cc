@@ -1,0 +1,227 @@
+// Sums and products: of two branches, with constants, and the parts of formulas that become one layer.
+#include <cmath>
+#include <optional>
+
+#include "jobs/interchange/import/operators.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using Kind = Formula::Kind;
+
+constexpr float kTolerance = 1e-5F;
+
+bool is_about(float value, float expected) { return std::abs(value - expected) <= kTolerance * std::abs(expected); }
+
+const Constant* constant_in(const Value& value) {
+  const auto* found = std::get_if<std::shared_ptr<const Constant>>(&value);
+  return found == nullptr ? nullptr : found->get();
+}
+
+const Formula* formula_in(const Value& value, Kind kind) {
+  const auto* found = std::get_if<Formula>(&value);
+  return found != nullptr && found->kind == kind ? found : nullptr;
+}
+
+struct Operands {
+  const Value* a;
+  const Value* b;
+};
+
+Operands operands(GraphImport& graph, NodeReader& node) {
+  node.ignore("broadcast");  // of operator sets before 7: what fits is broadcast today
+  node.ignore("consumed_inputs");
+  if (node.has("axis")) refuse("it aligns its inputs by 'axis', as before operator set 7");
+  const Operands both{graph.input(node, 0), graph.input(node, 1)};
+  if (both.a == nullptr || both.b == nullptr) refuse("an input is missing");
+  return both;
+}
+
+// Adds a layer of one elementwise function of `x`.
+void add_function(GraphImport& graph, NodeReader& node, const Tensor& x, ImportedLayer layer) {
+  Tensor output = graph.layers().add(std::move(layer), {x});
+  output.view = x.view;
+  output.channels_first = x.channels_first;
+  graph.put(node, output);
+}
+
+void add_gelu(GraphImport& graph, NodeReader& node, const Tensor& x) {
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_gelu();
+  add_function(graph, node, x, std::move(layer));
+}
+
+void add_hard_swish(GraphImport& graph, NodeReader& node, const Tensor& x) {
+  static_cast<void>(graph);
+  static_cast<void>(node);
+  static_cast<void>(x);
+  refuse("hard swish cannot be imported");
+}
+
+bool takes_bias(const ImportedLayer& layer) {
+  const v1::Layer& message = layer.message;
+  return (message.has_conv() && layer.weights.size() == 1) || (message.has_dense() && layer.weights.size() == 1) ||
+         (message.has_inner_product() && layer.weights.empty());
+}
+
+// Makes numbers for each channel the bias of the layer that has computed `x`, if it has none.
+bool become_bias(GraphImport& graph, NodeReader& node, const Tensor& x, const Constant& constant,
+                 const std::vector<float>& values) {
+  if (x.source == kImageSource || !x.is_read_once || !x.channels_first.empty()) return false;
+  ImportedLayer layer = graph.layers().at(x.source);
+  if (!takes_bias(layer)) return false;
+  if (layer.message.has_conv()) layer.message.mutable_conv()->clear_use_bias();
+  if (layer.message.has_dense()) layer.message.mutable_dense()->clear_use_bias();
+  if (layer.message.has_inner_product()) {
+    layer.message.mutable_inner_product()->set_use_bias(true);
+    layer.name = graph.name_for(node, constant.name);
+  }
+  layer.weights.push_back(weight_of("bias", {static_cast<std::int64_t>(values.size())}, values));
+  Tensor output = graph.layers().replace(x.source, std::move(layer));
+  output.view = x.view;
+  graph.put(node, output);
+  graph.use_weight(constant);
+  return true;
+}
+
+// value + sign * constant.
+void add_constant(GraphImport& graph, NodeReader& node, const Value& value, const Constant& constant, float sign) {
+  if (constant.is_integer) refuse("it adds integers");
+  if (const Formula* erf = formula_in(value, Kind::kErf); erf != nullptr && constant.is_single()) {
+    if (sign * constant.numbers[0] != 1.0F) refuse("it is not part of GELU");
+    return graph.put(node, Formula{.kind = Kind::kErfPlusOne, .x = erf->x, .factor = erf->factor});
+  }
+  const Tensor x = graph.as_tensor(node, value);
+  std::optional<std::vector<float>> values = per_channel(constant, x);
+  if (!values) refuse("it adds a constant that has not one number for each channel");
+  for (float& each : *values) each *= sign;
+  if (become_bias(graph, node, x, constant, *values)) return;
+  if (constant.is_single()) {
+    return graph.put(node, Formula{.kind = Kind::kShifted, .x = x, .factor = sign * constant.numbers[0]});
+  }
+  const std::size_t channels = values->size();
+  graph.put(node,
+            add_affine(graph, graph.name_for(node, constant.name), x, std::vector(channels, 1.0F), std::move(*values)));
+}
+
+void scale_formula(GraphImport& graph, NodeReader& node, const Formula& formula, float factor) {
+  Formula scaled = formula;
+  scaled.factor *= factor;
+  if (formula.kind == Kind::kGeluTimes && is_about(scaled.factor, 0.5F)) return add_gelu(graph, node, formula.x);
+  if (formula.kind == Kind::kHardTimes && is_about(scaled.factor, 1.0F)) return add_hard_swish(graph, node, formula.x);
+  const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes ||
+                       formula.kind == Kind::kHardTimes || formula.kind == Kind::kHardSigmoid;
+  if (!is_open) refuse("it scales a part of a formula that makes no layer of ours");
+  graph.put(node, scaled);
+}
+
+// value * constant, or value / constant if `divides`.
+void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Constant& constant, bool divides) {
+  if (constant.is_integer) refuse("it scales by integers");
+  if (constant.is_single()) {
+    const float factor = divides ? 1.0F / constant.numbers[0] : constant.numbers[0];
+    if (const auto* formula = std::get_if<Formula>(&value)) return scale_formula(graph, node, *formula, factor);
+    const Tensor x = graph.as_tensor(node, value);
+    return graph.put(node, Formula{.kind = Kind::kScaled, .x = x, .factor = factor});
+  }
+  const Tensor x = graph.as_tensor(node, value);
+  std::optional<std::vector<float>> values = per_channel(constant, x);
+  if (!values) refuse("it scales by a constant that has not one number for each channel");
+  if (divides) {
+    for (float& each : *values) each = 1.0F / each;
+  }
+  graph.put(node, add_affine(graph, graph.name_for(node, constant.name), x, std::move(*values), {}));
+}
+
+// x * sigmoid(x): the sigmoid's layer becomes that function.
+bool become_silu(GraphImport& graph, NodeReader& node, const Tensor& x, const Tensor& gate) {
+  if (gate.source == kImageSource || !gate.is_read_once) return false;
+  const ImportedLayer& sigmoid = graph.layers().at(gate.source);
+  if (!sigmoid.message.has_sigmoid() || sigmoid.sources[0] != x.source) return false;
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_silu();
+  Tensor output = graph.layers().replace(gate.source, std::move(layer));
+  output.view = x.view;
+  output.channels_first = x.channels_first;
+  graph.put(node, output);
+  return true;
+}
+
+void multiply(GraphImport& graph, NodeReader& node, const Tensor& a, const Tensor& b) {
+  if (become_silu(graph, node, a, b) || become_silu(graph, node, b, a)) return;
+  if (a.rank() != 2 || a.shape != b.shape) refuse("it multiplies two computed images, element by element");
+  graph.put(node, Formula{.kind = Kind::kProduct, .x = a, .other = b});
+}
+
+// A tensor times a part of a formula of the same tensor. Returns false if there is no such formula.
+bool finish_formula(GraphImport& graph, NodeReader& node, const Value& x, const Value& part) {
+  const auto* gate = std::get_if<Formula>(&part);
+  if (gate == nullptr) return false;
+  const auto* tensor = std::get_if<Tensor>(&x);
+  const Formula* scaled = formula_in(x, Kind::kScaled);
+  const int source = tensor != nullptr ? tensor->source : scaled != nullptr ? scaled->x.source : kImageSource - 1;
+  if (source != gate->x.source) return false;
+  const float factor = scaled == nullptr ? 1.0F : scaled->factor;
+  if (gate->kind == Kind::kErfPlusOne) {
+    scale_formula(graph, node, {.kind = Kind::kGeluTimes, .x = gate->x, .factor = 1.0F}, factor);
+    return true;
+  }
+  if (gate->kind == Kind::kHardSigmoid) {
+    scale_formula(graph, node, {.kind = Kind::kHardTimes, .x = gate->x, .factor = gate->factor}, factor);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Add of two inputs, or Sum of any number.
+void import_add(GraphImport& graph, NodeReader& node) {
+  const int count = node.node().input_size();
+  if (count == 2) {
+    const Operands both = operands(graph, node);
+    if (const Constant* constant = constant_in(*both.b)) return add_constant(graph, node, *both.a, *constant, 1.0F);
+    if (const Constant* constant = constant_in(*both.a)) return add_constant(graph, node, *both.b, *constant, 1.0F);
+  }
+  if (count < 1) refuse("it has no input");
+  Tensor sum = graph.tensor(node, 0);
+  for (int k = 1; k < count; ++k) {
+    const Tensor next = graph.tensor(node, k);
+    if (next.view != sum.view || next.channels_first != sum.channels_first) refuse("its inputs differ in their order");
+    ImportedLayer layer{.name = graph.name_for(node) + (k + 1 < count ? "/" + std::to_string(k) : "")};
+    layer.message.mutable_add();
+    const Tensor::View view = sum.view;
+    const bool is_positive = sum.is_positive && next.is_positive;
+    const std::vector<std::int64_t> channels_first = sum.channels_first;
+    sum = graph.layers().add(std::move(layer), {sum, next});
+    sum.view = view;
+    sum.is_positive = is_positive;
+    sum.channels_first = channels_first;
+  }
+  graph.put(node, sum);
+}
+
+void import_sub(GraphImport& graph, NodeReader& node) {
+  const Operands both = operands(graph, node);
+  const Constant* constant = constant_in(*both.b);
+  if (constant == nullptr) refuse("it subtracts a computed value");
+  add_constant(graph, node, *both.a, *constant, -1.0F);
+}
+
+void import_mul(GraphImport& graph, NodeReader& node) {
+  const Operands both = operands(graph, node);
+  if (const Constant* constant = constant_in(*both.b)) return scale_by(graph, node, *both.a, *constant, false);
+  if (const Constant* constant = constant_in(*both.a)) return scale_by(graph, node, *both.b, *constant, false);
+  if (finish_formula(graph, node, *both.a, *both.b) || finish_formula(graph, node, *both.b, *both.a)) return;
+  multiply(graph, node, graph.as_tensor(node, *both.a), graph.as_tensor(node, *both.b));
+}
+
+void import_div(GraphImport& graph, NodeReader& node) {
+  const Operands both = operands(graph, node);
+  const Constant* constant = constant_in(*both.b);
+  if (constant == nullptr) refuse("it divides by a computed value");
+  scale_by(graph, node, *both.a, *constant, true);
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,196 @@
+#include "jobs/interchange/import/graph_import.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace arbalest::jobs {
+
+namespace {
+
+// "/layer1/layer1.0/conv1/Conv" of PyTorch becomes "layer1.0.conv1".
+std::string readable(const std::string& name, const std::string& kind) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char letter : name + "/") {
+    if (letter != '/') {
+      part += letter;
+    } else if (!part.empty()) {
+      if (!parts.empty() && part.starts_with(parts.back() + ".")) parts.pop_back();
+      parts.push_back(std::exchange(part, ""));
+    }
+  }
+  // The last part is the kind, with a number if there are several.
+  if (parts.size() > 1 && (parts.back() == kind || parts.back().starts_with(kind + "_"))) parts.pop_back();
+  std::string result;
+  for (const std::string& each : parts) result += (result.empty() ? "" : ".") + each;
+  return result;
+}
+
+std::string without_ending(const std::string& name, std::string_view ending) {
+  return name.size() > ending.size() && name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : "";
+}
+
+}  // namespace
+
+const Value* GraphImport::find(const std::string& name) const {
+  const auto found = values_.find(name);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+bool GraphImport::has_input(const NodeReader& node, int k) const {
+  return k < node.node().input_size() && !node.node().input(k).empty();
+}
+
+const Value* GraphImport::input(const NodeReader& node, int k) const {
+  if (!has_input(node, k)) return nullptr;
+  const Value* found = find(node.node().input(k));
+  if (found == nullptr) refuse("it reads '{}', which nothing writes", node.node().input(k));
+  if (std::holds_alternative<Unknown>(*found)) throw FollowsUnknown();
+  return found;
+}
+
+Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
+  if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
+  if (std::holds_alternative<std::shared_ptr<const Constant>>(value)) refuse("its input is a constant");
+  if (std::holds_alternative<Padded>(value)) refuse("it reads an image with padding, which only windows can have here");
+  if (std::holds_alternative<IdColumn>(value)) refuse("it reads ids, which only a table (Gather) can do here");
+  const auto& formula = std::get<Formula>(value);
+  const auto channels = static_cast<std::size_t>(formula.x.shape[1]);
+  if (formula.kind == Formula::Kind::kScaled) {
+    return add_affine(*this, name_for(node) + ".scale", formula.x, std::vector(channels, formula.factor), {});
+  }
+  if (formula.kind == Formula::Kind::kShifted) {
+    return add_affine(*this, name_for(node) + ".shift", formula.x, std::vector(channels, 1.0F),
+                      std::vector(channels, formula.factor));
+  }
+  refuse("it reads a part of a formula (such as Erf or a product) that makes no layer of ours");
+}
+
+Tensor GraphImport::tensor(const NodeReader& node, int k) {
+  const Value* value = input(node, k);
+  if (value == nullptr) refuse("its input {} is missing", k);
+  return as_tensor(node, *value);
+}
+
+Tensor GraphImport::channels_first_tensor(const NodeReader& node, int k) {
+  Tensor found = tensor(node, k);
+  if (found.view == Tensor::View::kLastChannels) {
+    refuse("it reads images in the order [n, h, w, c]; export the model with channels first");
+  }
+  return found;
+}
+
+const Constant* GraphImport::optional_constant(const NodeReader& node, int k, const char* what) const {
+  const Value* value = input(node, k);
+  if (value == nullptr) return nullptr;
+  const auto* constant = std::get_if<std::shared_ptr<const Constant>>(value);
+  if (constant == nullptr)
+    refuse("{} must be a constant of the file, but '{}' is computed", what, node.node().input(k));
+  return constant->get();
+}
+
+const Constant& GraphImport::constant(const NodeReader& node, int k, const char* what) const {
+  const Constant* found = optional_constant(node, k, what);
+  if (found == nullptr) refuse("{} are missing", what);
+  return *found;
+}
+
+const Constant* GraphImport::optional_numbers(const NodeReader& node, int k, const char* what) const {
+  const Constant* found = optional_constant(node, k, what);
+  if (found != nullptr && found->is_integer) refuse("{} are integers", what);
+  return found;
+}
+
+const Constant& GraphImport::numbers(const NodeReader& node, int k, const char* what) const {
+  const Constant& found = constant(node, k, what);
+  if (found.is_integer) refuse("{} are integers", what);
+  return found;
+}
+
+void GraphImport::put(const NodeReader& node, Value value) {
+  const std::string& name = node.node().output(0);
+  if (auto* tensor = std::get_if<Tensor>(&value)) {
+    const auto reads = reads_.find(name);
+    tensor->is_read_once = tensor->is_read_once && reads != reads_.end() && reads->second == 1;
+  }
+  define(name, std::move(value));
+}
+
+void GraphImport::add(const NodeReader& node, ImportedLayer layer, const std::vector<Tensor>& inputs) {
+  put(node, layers_.add(std::move(layer), inputs));
+}
+
+std::string GraphImport::name_for(const NodeReader& node, const std::string& weight) const {
+  const std::string& name = node.node().name();
+  if (keeps_names_ && !name.empty()) return name;
+  for (const char* ending : {".weight", ".weight_quantized", ".kernel", ".bias"}) {
+    const std::string stem = without_ending(weight, ending);
+    if (!stem.empty()) return stem;
+  }
+  const std::string written = readable(name, node.kind());
+  if (!written.empty()) return written;
+  const std::string value = readable(node.node().output(0), node.kind());
+  return value.empty() ? node.kind() : value;
+}
+
+void GraphImport::count_made(std::size_t elements) {
+  if (elements > most_computed - made_) {
+    refuse("the constants that the file computes have more than {} elements", most_computed);
+  }
+  made_ += elements;
+}
+
+void GraphImport::note(std::string text) {
+  constexpr std::size_t kMost = 20;
+  if (notes_.size() == kMost) return;
+  if (std::ranges::find(notes_, text) == notes_.end()) notes_.push_back(std::move(text));
+}
+
+void GraphImport::use_weight(const Constant& constant) {
+  if (constant.name.empty() || ++weight_uses_[constant.name] != 2) return;
+  note(
+      fmt::format("several layers use the weights '{}' together; here each has its own copy, and training changes "
+                  "them separately",
+                  constant.name));
+}
+
+dataflow::NamedTensor weight_of(const char* name, engine::Shape shape, std::vector<float> values) {
+  return {name, shape, std::move(values)};
+}
+
+std::optional<std::vector<float>> per_channel(const Constant& constant, const Tensor& tensor) {
+  if (constant.is_integer) return std::nullopt;
+  const auto channels = static_cast<std::size_t>(tensor.shape[1]);
+  if (constant.is_single()) return std::vector(channels, constant.numbers[0]);
+  const auto rank = static_cast<std::size_t>(tensor.rank());
+  if (constant.dims.size() > rank || constant.size() != channels || !tensor.channels_first.empty()) return std::nullopt;
+  // Dimensions are aligned at the end.
+  const std::size_t missing = rank - constant.dims.size();
+  for (std::size_t axis = 0; axis < constant.dims.size(); ++axis) {
+    const bool is_channels = axis + missing == static_cast<std::size_t>(tensor.channel_axis());
+    if (constant.dims[axis] != (is_channels ? tensor.shape[1] : 1)) return std::nullopt;
+  }
+  return constant.numbers;
+}
+
+Tensor add_affine(GraphImport& graph, const std::string& name, const Tensor& x, std::vector<float> scale,
+                  std::vector<float> shift) {
+  if (x.shape.rank() != 4) refuse("it scales a vector of features by constants, which no layer of ours does");
+  const std::int64_t channels = x.shape[1];
+  ImportedLayer layer{.name = name};
+  v1::Conv& conv = *layer.message.mutable_conv();
+  conv.set_filters(static_cast<int>(channels));
+  conv.set_kernel(1);
+  conv.set_groups(static_cast<int>(channels));
+  layer.weights.push_back(weight_of("weight", {channels, 1, 1, 1}, std::move(scale)));
+  if (shift.empty()) {
+    conv.set_use_bias(false);
+  } else {
+    layer.weights.push_back(weight_of("bias", {channels}, std::move(shift)));
+  }
+  Tensor result = graph.layers().add(std::move(layer), {x});
+  result.view = x.view;
+  return result;
+}
+
+}  // namespace arbalest::jobs

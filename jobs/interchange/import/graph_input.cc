@@ -1,0 +1,89 @@
+#include "jobs/interchange/import/graph_input.h"
+
+#include <algorithm>
+#include <set>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+
+namespace {
+
+constexpr std::int64_t kMostNumbers = 1'000'000;  // of one extent; a dataset's limit
+
+const onnx::Value& only_input(const onnx::Graph& graph) {
+  std::set<std::string> constants;
+  for (const onnx::Tensor& tensor : graph.initializer()) constants.insert(tensor.name());
+  std::vector<const onnx::Value*> inputs;
+  std::vector<std::string> names;
+  for (const onnx::Value& input : graph.input()) {
+    if (constants.contains(input.name())) continue;
+    inputs.push_back(&input);
+    names.push_back("'" + input.name() + "'");
+  }
+  if (inputs.size() == 1) return *inputs.front();
+  constexpr std::size_t kMostShown = 8;
+  names.resize(std::min(names.size(), kMostShown));
+  engine::fail(ErrorKind::kInvalidJob, "the model has {} inputs{}{}; a job's model has one",
+               inputs.empty() ? "no" : std::to_string(inputs.size()), inputs.empty() ? "" : ": ",
+               fmt::join(names, ", "));
+}
+
+// Whether all that reads the input first puts channels first.
+bool is_transposed(const onnx::Graph& graph, const std::string& input) {
+  const std::vector<std::int64_t> channels_first{0, 3, 1, 2};
+  bool is_read = false;
+  for (const onnx::Node& node : graph.node()) {
+    if (std::ranges::count(node.input(), input) == 0) continue;
+    is_read = true;
+    const auto order = std::ranges::find(node.attribute(), std::string("perm"), &onnx::Attribute::name);
+    const bool puts_first = node.op_type() == "Transpose" && order != node.attribute().end() &&
+                            std::ranges::equal(order->ints(), channels_first);
+    if (!puts_first) return false;
+  }
+  return is_read;
+}
+
+}  // namespace
+
+GraphInput find_graph_input(const onnx::Graph& graph) {
+  const onnx::Value& value = only_input(graph);
+  const onnx::TensorType& type = value.type().tensor_type();
+  GraphInput input{.name = value.name()};
+  const bool is_floating = type.elem_type() == onnx::Tensor::FLOAT || type.elem_type() == onnx::Tensor::FLOAT16 ||
+                           type.elem_type() == onnx::Tensor::DOUBLE;
+  input.is_ids = type.elem_type() == onnx::Tensor::INT64 || type.elem_type() == onnx::Tensor::INT32;
+  const int rank = type.shape().dim_size();
+  if ((!is_floating && !input.is_ids) || (rank != 2 && (rank != 4 || input.is_ids))) {
+    engine::fail(ErrorKind::kInvalidJob,
+                 "the input '{}' has {} dimensions and elements of type {}; it must be images [n, c, h, w] or rows "
+                 "[n, features] of floating-point numbers, or ids [n, columns]",
+                 input.name, rank, type.elem_type());
+  }
+  const onnx::Extent& batch = type.shape().dim(0);
+  if (batch.has_dim_value() && batch.dim_value() > 0) input.fixed_batch = batch.dim_value();
+  std::vector<std::int64_t> extents;
+  for (int axis = 1; axis < rank; ++axis) {
+    const std::int64_t extent = type.shape().dim(axis).dim_value();
+    if (extent < 1 || extent > kMostNumbers) {
+      engine::fail(ErrorKind::kInvalidJob,
+                   "dimension {} of the input '{}' is {}; all but the number of examples must be fixed, in [1, {}]: "
+                   "export the model for one size",
+                   axis, input.name, extent == 0 ? "free" : std::to_string(extent), kMostNumbers);
+    }
+    extents.push_back(extent);
+  }
+  input.has_last_channels = rank == 4 && is_transposed(graph, input.name);
+  if (input.has_last_channels) std::ranges::rotate(extents, extents.end() - 1);
+  input.is_vector = rank == 2 && !input.is_ids;
+  if (input.is_vector) extents.insert(extents.end(), {1, 1});
+  for (const std::int64_t extent : extents) input.shape.append(extent);
+  return input;
+}
+
+}  // namespace arbalest::jobs

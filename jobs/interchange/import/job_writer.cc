@@ -1,0 +1,189 @@
+#include "jobs/interchange/import/job_writer.h"
+
+#include <map>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "arbalest/v1/job.pb.h"
+#include "engine/error.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/export/model_description.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/interchange/import/onnx_file.h"
+#include "jobs/interchange/import/onnx_import.h"
+#include "jobs/options/load_job.h"
+#include "jobs/options/text/text_format.h"
+#include "jobs/report/output_directory.h"
+#include "jobs/report/run_files.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+using engine::ErrorKind;
+
+namespace {
+
+constexpr const char* kDataDirectory = "data";
+
+// Name of a job: letters, digits, '-', '_' and '.'.
+std::string job_name(const std::string& text) {
+  std::string name;
+  for (const char letter : text) {
+    const bool is_known = (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
+                          (letter >= '0' && letter <= '9') || letter == '-' || letter == '_' || letter == '.';
+    name += is_known ? letter : '-';
+  }
+  while (name.starts_with('.')) name.erase(0, 1);
+  return name.empty() ? "imported" : name;
+}
+
+void set_pictures(v1::Images& images, const dataflow::InputDescription& input, const ModelDescription* described) {
+  images.set_directory(kDataDirectory);
+  images.set_classes(static_cast<int>(input.classes));
+  images.mutable_decoding()->set_height(static_cast<int>(input.image[1]));
+  images.mutable_decoding()->set_width(static_cast<int>(input.image[2]));
+  if (input.image[0] != 3) images.mutable_decoding()->set_channels(static_cast<int>(input.image[0]));
+  if (described != nullptr && described->resize) images.mutable_decoding()->set_resize(*described->resize);
+}
+
+void set_arrays(v1::Npy& arrays, const dataflow::InputDescription& input, bool has_numbers) {
+  arrays.set_directory(kDataDirectory);
+  arrays.set_classes(static_cast<int>(input.classes));
+  if (has_numbers) arrays.set_pixels(v1::Npy::FLOAT32);
+  if (input.image[1] == 1 && input.image[2] == 1) {
+    arrays.set_features(static_cast<int>(input.image[0]));
+  } else {
+    arrays.set_height(static_cast<int>(input.image[1]));
+    arrays.set_width(static_cast<int>(input.image[2]));
+    arrays.set_channels(static_cast<int>(input.image[0]));
+  }
+}
+
+// The data that fits the model: only the names of files are left to the user. `described`: null if the file does not
+// say what its input is.
+v1::Data usual_data(const dataflow::InputDescription& input, const ModelDescription* described) {
+  v1::Data data;
+  if (input.has_ids()) {
+    data.mutable_ratings()->set_directory(kDataDirectory);
+    for (const std::int64_t size : input.ids) data.mutable_ratings()->add_sizes(static_cast<int>(size));
+    return data;
+  }
+  const bool is_picture = (input.image[0] == 1 || input.image[0] == 3) && input.image[1] * input.image[2] > 1;
+  const bool has_numbers = described == nullptr ? !is_picture : described->input == ModelDescription::Input::kNumbers;
+  if (is_picture && !has_numbers) {
+    set_pictures(*data.mutable_images(), input, described);
+  } else {
+    set_arrays(*data.mutable_npy(), input, has_numbers);
+  }
+  if (described == nullptr) return data;
+  const dataflow::Normalization& normalization = described->normalization;
+  data.mutable_normalization()->mutable_mean()->Assign(normalization.mean.begin(), normalization.mean.end());
+  data.mutable_normalization()->mutable_stddev()->Assign(normalization.stddev.begin(), normalization.stddev.end());
+  for (const std::string& name : described->class_names) data.add_class_names(name);
+  return data;
+}
+
+// What the file says about its input and outputs. None if another program has written it.
+std::optional<ModelDescription> description_of(const ImportedModel& model) {
+  std::optional<ModelDescription> description = description_in(model.metadata);
+  if (!description) return description;
+  const bool fits = description->shape == model.input.image && description->outputs == model.input.classes;
+  if (!fits) engine::fail(ErrorKind::kCheckpoint, "its metadata describe a model with another input or output");
+  return description;
+}
+
+v1::Job job_from(const std::string& path) {
+  const SourceText source = read_job_file(path);
+  load_job(path);  // reports all mistakes
+  v1::Job job;
+  parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
+  return job;
+}
+
+v1::Job make_job(ImportedModel& model, const std::string& stem, const ImportOptions& options) {
+  v1::Job job;
+  const std::optional<ModelDescription> description = description_of(model);
+  if (!options.job.empty()) {
+    job = job_from(options.job);
+    model.metadata.clear();  // the job describes the input from now on
+  } else {
+    *job.mutable_data() = usual_data(model.input, description ? &*description : nullptr);
+    job.mutable_learning_rate()->set_base(0.01);
+    if (!description) {
+      model.notes.push_back(
+          "the file does not say how pixels are normalized: set data.normalization in job.txtpb as the model was "
+          "trained; or import with --job JOB to take all settings from a job");
+    }
+  }
+  if (!job.has_name() || options.job.empty()) job.set_name(job_name(model.name.empty() ? stem : model.name));
+  job.clear_model();
+  for (v1::Layer& layer : model.layers) *job.mutable_model()->add_layers() = std::move(layer);
+  job.clear_initialize();
+  job.mutable_initialize()->set_from(kModelFile);
+  return job;
+}
+
+// The directory with what has been written; removed again unless it is complete.
+class NewDirectory {
+ public:
+  explicit NewDirectory(const fs::path& path) : directory_(path, "") {
+    std::error_code error;
+    if (!fs::is_empty(directory_.path(), error) && !error) {
+      engine::fail(ErrorKind::kUsage, "--output: '{}' is not empty; name a new directory", path.string());
+    }
+  }
+  ~NewDirectory() {
+    if (is_complete_) return;
+    std::error_code ignored;  // an earlier error is on its way
+    for (const char* file : {kModelFile, kSummaryFile, kJobFile}) fs::remove(directory_.path() / file, ignored);
+  }
+  NewDirectory(const NewDirectory&) = delete;
+  NewDirectory& operator=(const NewDirectory&) = delete;
+
+  fs::path operator/(const char* file) const { return directory_.path() / file; }
+  void complete() { is_complete_ = true; }
+
+ private:
+  OutputDirectory directory_;
+  bool is_complete_ = false;
+};
+
+ImportReport write_imported(ImportedModel model, const std::string& stem, const ImportOptions& options) {
+  ImportReport report;
+  report.layers = static_cast<std::int64_t>(model.layers.size()) - 1;
+  for (const dataflow::NamedTensor& tensor : model.weights) report.parameters += tensor.shape.elements();
+  const v1::Job job = make_job(model, stem, options);
+  const std::string text = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n" +
+                           print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
+  parse_job(
+      SourceText((options.output / kJobFile).string(), text));  // whatever it cannot be, is told before it is written
+  NewDirectory directory(options.output);
+  std::map<std::string, std::string> metadata = std::move(model.metadata);
+  metadata["format"] = "arbalest";
+  const std::string hash = write_safetensors(directory / kModelFile, model.weights, metadata);
+  const nlohmann::ordered_json summary = {{"status", "imported"}, {"model_sha256", hash}};
+  write_file(directory / kSummaryFile, summary.dump(2) + "\n");
+  write_file(directory / kJobFile, text);
+  directory.complete();
+  report.job = directory / kJobFile;
+  report.notes = std::move(model.notes);
+  return report;
+}
+
+}  // namespace
+
+ImportReport import_model(const fs::path& path, const ImportOptions& options) {
+  const onnx::Model model = read_onnx(path);
+  ImportedModel imported;
+  try {
+    imported = import_onnx(model);
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}': {}", path.string(), error.what()));
+  }
+  return write_imported(std::move(imported), path.stem().string(), options);
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,168 @@
+#include "jobs/interchange/import/onnx_file.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include "engine/error.h"
+#include "jobs/export/regular_file.h"
+#include "jobs/interchange/import/constant.h"
+#include "jobs/interchange/import/external_data.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+
+namespace {
+
+constexpr std::size_t kMostBytes = std::numeric_limits<int>::max();  // protobuf's limit
+
+void check_versions(const onnx::Model& model) {
+  if (!model.has_graph() || !model.has_ir_version()) {
+    engine::fail(ErrorKind::kCheckpoint, "it is no ONNX model: it has no {}", model.has_graph() ? "version" : "graph");
+  }
+  for (const onnx::OperatorSet& set : model.opset_import()) {
+    const bool is_standard = set.domain().empty() || set.domain() == "ai.onnx";
+    if (!is_standard || set.version() <= kNewestOperatorSet) continue;
+    engine::fail(ErrorKind::kInvalidJob,
+                 "it uses operator set {}, and this program knows those up to {}; export the model with "
+                 "opset_version={}",
+                 set.version(), kNewestOperatorSet, 17);
+  }
+}
+
+// Puts each node behind the nodes that it reads.
+class Sorter {
+ public:
+  explicit Sorter(const onnx::Graph& graph) : graph_(graph) {
+    for (int n = 0; n < graph.node_size(); ++n) {
+      for (const std::string& output : graph.node(n).output()) define(output, n);
+    }
+    state_.resize(static_cast<std::size_t>(graph.node_size()), State::kNew);
+  }
+
+  std::vector<int> sort() {
+    for (int n = 0; n < graph_.node_size(); ++n) visit(n);
+    return std::move(order_);
+  }
+
+ private:
+  enum class State { kNew, kOpen, kDone };
+
+  void define(const std::string& value, int node) {
+    if (value.empty()) return;
+    if (!writers_.emplace(value, node).second) {
+      engine::fail(ErrorKind::kCheckpoint, "two nodes write the value '{}'", value);
+    }
+  }
+
+  // Depth first, without recursion: a file may hold a chain of any length.
+  void visit(int first) {
+    std::vector<std::pair<int, int>> path;  // nodes, and the input to look at next
+    enter(first, path);
+    while (!path.empty()) {
+      auto& [node, input] = path.back();
+      if (input == graph_.node(node).input_size()) {
+        state_[static_cast<std::size_t>(node)] = State::kDone;
+        order_.push_back(node);
+        path.pop_back();
+        continue;
+      }
+      const auto writer = writers_.find(graph_.node(node).input(input++));
+      if (writer != writers_.end()) enter(writer->second, path);
+    }
+  }
+
+  void enter(int node, std::vector<std::pair<int, int>>& path) {
+    State& state = state_[static_cast<std::size_t>(node)];
+    if (state == State::kOpen) {
+      engine::fail(ErrorKind::kCheckpoint, "its nodes form a cycle through '{}'", graph_.node(node).name());
+    }
+    if (state == State::kNew) {
+      state = State::kOpen;
+      path.emplace_back(node, 0);
+    }
+  }
+
+  const onnx::Graph& graph_;
+  std::map<std::string, int> writers_;
+  std::vector<State> state_;
+  std::vector<int> order_;
+};
+
+void sort_nodes(onnx::Graph& graph) {
+  const std::vector<int> order = Sorter(graph).sort();
+  if (std::ranges::is_sorted(order)) return;
+  google::protobuf::RepeatedPtrField<onnx::Node> sorted;
+  for (const int n : order) sorted.Add()->Swap(graph.mutable_node(n));
+  graph.mutable_node()->Swap(&sorted);
+}
+
+void load_external(onnx::Tensor& tensor, const ExternalData& data) {
+  if (tensor.data_location() == onnx::Tensor::EXTERNAL) data.load(tensor, raw_bytes(tensor));
+}
+
+void load_external(onnx::Graph& graph, const std::filesystem::path& folder) {
+  const ExternalData data(folder);
+  for (onnx::Tensor& tensor : *graph.mutable_initializer()) load_external(tensor, data);
+  for (onnx::Node& node : *graph.mutable_node()) {
+    for (onnx::Attribute& attribute : *node.mutable_attribute()) {
+      if (attribute.has_t()) load_external(*attribute.mutable_t(), data);
+    }
+  }
+}
+
+void check_names(const onnx::Graph& graph) {
+  std::set<std::string> names;
+  for (const onnx::Tensor& tensor : graph.initializer()) {
+    if (!names.insert(tensor.name()).second) {
+      engine::fail(ErrorKind::kCheckpoint, "two initializers have the name '{}'", tensor.name());
+    }
+  }
+  if (graph.sparse_initializer_size() > 0) engine::fail(ErrorKind::kCheckpoint, "it has sparse tensors");
+}
+
+}  // namespace
+
+onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& folder) {
+  onnx::Model model;
+  google::protobuf::io::ArrayInputStream array(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream stream(&array);
+  if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
+    engine::fail(ErrorKind::kCheckpoint,
+                 "it is no ONNX model, or it is damaged: its bytes are no protobuf message of "
+                 "that form");
+  }
+  check_versions(model);
+  onnx::Graph& graph = *model.mutable_graph();
+  check_names(graph);
+  load_external(graph, folder);
+  sort_nodes(graph);
+  return model;
+}
+
+onnx::Model read_onnx(const std::filesystem::path& path) {
+  try {
+    RegularFile file(path);
+    if (file.size() > kMostBytes) {
+      engine::fail(ErrorKind::kCheckpoint,
+                   "it has {} bytes, but an ONNX file must have fewer than 2 GiB; weights may "
+                   "lie in a file beside it (external data)",
+                   file.size());
+    }
+    std::string bytes(file.size(), '\0');
+    file.read(std::as_writable_bytes(std::span(bytes)));
+    return parse_onnx(bytes, path.parent_path());
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("cannot read the model '{}': {}", path.string(), error.what()));
+  }
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,22 @@
+// Reads an ONNX file that is not trusted.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "onnx/model.pb.h"
+
+namespace arbalest::jobs {
+
+// Newest version of the standard set of operators whose meaning is known here.
+inline constexpr std::int64_t kNewestOperatorSet = 24;
+
+// Returns the model with the data of all tensors in the message. Nodes are sorted: each follows those it reads. Throws
+// ErrorKind::kCheckpoint, naming the file, if it cannot be read, is no ONNX model, has nodes that form a cycle, defines
+// a value twice, or keeps data outside its folder; kInvalidJob if its operators are of a newer version.
+onnx::Model read_onnx(const std::filesystem::path& path);
+
+// As read_onnx, for bytes in memory. Errors do not name the file. `folder`: of external data.
+onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& folder);
+
+}  // namespace arbalest::jobs

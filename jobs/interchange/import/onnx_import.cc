@@ -1,0 +1,281 @@
+#include "jobs/interchange/import/onnx_import.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "jobs/interchange/import/graph_import.h"
+#include "jobs/interchange/import/graph_input.h"
+#include "jobs/interchange/import/operators.h"
+
+namespace arbalest::jobs {
+
+using engine::ErrorKind;
+
+namespace {
+
+constexpr const char* kProducer = "arbalest";  // producer_name of our own files
+
+std::int64_t standard_operator_set(const onnx::Model& model) {
+  for (const onnx::OperatorSet& set : model.opset_import()) {
+    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
+  }
+  return 1;  // what a file without a version has
+}
+
+// The part of a graph that the model's output depends on.
+class Needed {
+ public:
+  explicit Needed(const onnx::Graph& graph) : graph_(graph) {
+    for (int n = 0; n < graph.node_size(); ++n) {
+      for (const std::string& output : graph.node(n).output()) writers_.emplace(output, n);
+    }
+    nodes_.resize(static_cast<std::size_t>(graph.node_size()), false);
+  }
+
+  // Follows a softmax back to the logits. Returns the number of nodes left out.
+  int skip_softmax(std::string& result) const {
+    int skipped = 0;
+    for (auto writer = writers_.find(result); writer != writers_.end(); writer = writers_.find(result)) {
+      const onnx::Node& node = graph_.node(writer->second);
+      const bool is_softmax = node.op_type() == "Softmax" || node.op_type() == "LogSoftmax";
+      if ((!is_softmax && node.op_type() != "Identity") || node.input_size() != 1) break;
+      result = node.input(0);
+      skipped += is_softmax ? 1 : 0;
+    }
+    return skipped;
+  }
+
+  // Marks the nodes. They are sorted.
+  void mark(const std::string& result) {
+    std::set<std::string> values = {result};
+    reads_[result] = 1;
+    for (int n = graph_.node_size(); n-- > 0;) {
+      const onnx::Node& node = graph_.node(n);
+      const bool is_needed =
+          std::ranges::any_of(node.output(), [&](const std::string& output) { return values.contains(output); });
+      if (!is_needed) continue;
+      nodes_[static_cast<std::size_t>(n)] = true;
+      for (const std::string& input : node.input()) {
+        if (input.empty()) continue;
+        values.insert(input);
+        ++reads_[input];
+      }
+    }
+  }
+
+  bool contains(int node) const { return nodes_[static_cast<std::size_t>(node)]; }
+  const std::map<std::string, int>& reads() const noexcept { return reads_; }
+
+ private:
+  const onnx::Graph& graph_;
+  std::map<std::string, int> writers_;
+  std::vector<bool> nodes_;
+  std::map<std::string, int> reads_;
+};
+
+class ModelImport {
+ public:
+  ModelImport(const onnx::Model& model, std::size_t most_computed)
+      : model_(model),
+        graph_(model.graph()),
+        input_(find_graph_input(graph_)),
+        needed_(graph_),
+        is_ours_(model.producer_name() == kProducer),
+        result_(choose_output()),
+        softmaxes_(needed_.skip_softmax(result_)) {
+    needed_.mark(result_);
+    import_.emplace(input_.one_example(), needed_.reads(), is_ours_, input_.fixed_batch);
+    import_->operator_set = standard_operator_set(model);
+    import_->most_computed = most_computed;
+  }
+
+  ImportedModel run() {
+    define_values();
+    for (int n = 0; n < graph_.node_size(); ++n) {
+      if (needed_.contains(n)) import_node(graph_.node(n));
+    }
+    throw_refused();
+    return finish();
+  }
+
+ private:
+  // Ours is called "logits" or "prediction"; other files have one output, or the main one first.
+  std::string choose_output() {
+    if (graph_.output_size() == 0) engine::fail(ErrorKind::kInvalidJob, "the model has no output");
+    for (const onnx::Value& output : graph_.output()) {
+      if (is_ours_ && (output.name() == "logits" || output.name() == "prediction")) return output.name();
+    }
+    if (graph_.output_size() > 1) {
+      first_notes_.push_back(fmt::format("the model has {} outputs; the first one, '{}', is imported",
+                                         graph_.output_size(), graph_.output(0).name()));
+    }
+    return graph_.output(0).name();
+  }
+
+  void define_values() {
+    for (const onnx::Tensor& tensor : graph_.initializer()) {
+      if (!needed_.reads().contains(tensor.name())) continue;
+      if (tensor.data_type() == onnx::Tensor::STRING) continue;  // its readers are refused
+      import_->define(tensor.name(), std::make_shared<const Constant>(constant_of(tensor)));
+    }
+    const auto reads = needed_.reads().find(input_.name);
+    Tensor image{.source = kImageSource,
+                 .shape = input_.one_example(),
+                 .view = input_.is_vector ? Tensor::View::kVector : Tensor::View::kSame};
+    image.is_read_once = reads != needed_.reads().end() && reads->second == 1;
+    if (input_.has_last_channels) image.view = Tensor::View::kLastChannels;
+    import_->define(input_.name, image);
+  }
+
+  void import_node(const onnx::Node& node) {
+    NodeReader reader(node);
+    try {
+      import_known(node, reader);
+    } catch (const FollowsUnknown&) {
+      make_unknown(node);
+    } catch (const NodeRefused& refused) {
+      refused_.push_back(fmt::format("{} '{}': {}", node.op_type(), node.name().empty() ? node.output(0) : node.name(),
+                                     refused.what()));
+      make_unknown(node);
+    }
+  }
+
+  void import_known(const onnx::Node& node, NodeReader& reader) {
+    if (!node.domain().empty() && node.domain() != "ai.onnx") refuse("it is an operator of '{}'", node.domain());
+    const Operator known = find_operator(node.op_type());
+    for (int k = 0; known != nullptr && k < node.input_size(); ++k) import_->input(reader, k);  // one may be unknown
+    const bool is_folded = fold(*import_, reader);
+    if (!is_folded && known == nullptr) refuse("this kind of operator cannot be imported");
+    for (int k = 1; k < node.output_size(); ++k) {
+      if (needed_.reads().contains(node.output(k))) refuse("its output {} is read; only the first can be", k);
+    }
+    if (!is_folded) known(*import_, reader);
+    reader.check_all_asked();
+  }
+
+  void make_unknown(const onnx::Node& node) {
+    for (const std::string& output : node.output()) import_->define(output, Unknown{});
+  }
+
+  void throw_refused() const {
+    if (refused_.empty()) return;
+    constexpr std::size_t kMostShown = 100;
+    const std::span shown(refused_.begin(), std::min(refused_.size(), kMostShown));
+    const std::size_t unshown = refused_.size() - shown.size();
+    engine::fail(ErrorKind::kInvalidJob, "{} of its {} nodes cannot be imported:\n  {}{}", refused_.size(),
+                 graph_.node_size(), fmt::join(shown, "\n  "),
+                 unshown == 0 ? "" : fmt::format("\n  and {} more", unshown));
+  }
+
+  // The result as a vector of features.
+  Tensor result_vector() {
+    const Value* value = import_->find(result_);
+    if (value == nullptr) engine::fail(ErrorKind::kInvalidJob, "no node writes the output '{}'", result_);
+    onnx::Node flatten;
+    flatten.set_name("flatten");
+    flatten.add_output("");
+    const NodeReader reader(flatten);
+    try {
+      Tensor tensor = import_->as_tensor(reader, *value);
+      if (tensor.shape.rank() == 4 && tensor.shape[2] == 1 && tensor.shape[3] == 1 && tensor.source != kImageSource) {
+        ImportedLayer layer{.name = "flatten"};
+        layer.message.mutable_flatten();
+        tensor = import_->layers().add(std::move(layer), {tensor});
+      }
+      if (tensor.shape.rank() == 2 && tensor.channels_first.empty() && tensor.source != kImageSource) return tensor;
+      engine::fail(ErrorKind::kInvalidJob, "its output is [n, {}], not one number for each class [n, classes]",
+                   fmt::join(tensor.shape.begin() + 1, tensor.shape.end(), ", "));
+    } catch (const NodeRefused& refused) {
+      engine::fail(ErrorKind::kInvalidJob, "its output '{}' cannot be imported: {}", result_, refused.what());
+    }
+  }
+
+  void add_loss(const LayerList::Named& named, int source, ImportedModel& result) const {
+    std::string name = "loss";
+    while (std::ranges::count(named.names, name) > 0) name += '_';
+    v1::Layer& loss = result.layers.emplace_back();
+    loss.set_name(name);
+    loss.add_input(named.names[static_cast<std::size_t>(source)]);
+    loss.add_input("label");
+    if (input_.is_ids) {
+      loss.mutable_squared_error();
+    } else {
+      loss.mutable_softmax_cross_entropy();
+    }
+  }
+
+  // Warns of a model whose batch norm was folded into its convolutions.
+  void note_folded_norms() {
+    bool has_norm = false;
+    bool has_biased_conv = false;
+    int convolutions = 0;
+    for (const ImportedLayer& layer : import_->layers().all()) {
+      has_norm = has_norm || layer.message.has_batch_norm();
+      has_biased_conv = has_biased_conv || (layer.message.has_conv() && layer.weights.size() > 1);
+      convolutions += layer.message.has_conv() ? 1 : 0;
+    }
+    constexpr int kMany = 8;  // networks as deep as that have batch norm when they are trained
+    if (has_norm || !has_biased_conv || convolutions < kMany || is_ours_) return;
+    import_->note(
+        "the model has many convolutions with biases and no batch norm: its exporter has probably folded batch norm "
+        "into them; fine-tuning works, but training from the start will not be the same; export it in training mode");
+  }
+
+  ImportedModel finish() {
+    const Tensor last = result_vector();
+    note_folded_norms();
+    ImportedModel result;
+    result.notes = std::move(first_notes_);
+    result.notes.insert(result.notes.end(), import_->notes().begin(), import_->notes().end());
+    if (softmaxes_ > 0) result.notes.emplace_back("the softmax at the end is left out, because the loss reads logits");
+    result.input.image = input_.shape;
+    result.input.classes = input_.is_ids ? 1 : last.shape[1];
+    if (input_.is_ids) result.input.ids = sizes_of_ids();
+    LayerList::Named named = std::move(import_->layers()).named(input_.is_ids ? "ids" : "image");
+    result.layers = std::move(named.layers);
+    result.weights = std::move(named.weights);
+    add_loss(named, last.source, result);
+    if (!is_ours_) return result;  // the texts of other programs have other meanings
+    result.name = graph_.name();
+    for (const onnx::Entry& entry : model_.metadata_props()) result.metadata[entry.key()] = entry.value();
+    return result;
+  }
+
+  // The number of ids in each column: the rows of the smallest table for it.
+  std::vector<std::int64_t> sizes_of_ids() {
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(input_.shape[0]), 1);
+    for (const ImportedLayer& layer : import_->layers().all()) {
+      if (!layer.message.has_embedding()) continue;
+      const v1::Embedding& table = layer.message.embedding();
+      std::int64_t& size = sizes[static_cast<std::size_t>(table.column())];
+      size = size == 1 ? table.rows() : std::min<std::int64_t>(size, table.rows());
+    }
+    return sizes;
+  }
+
+  const onnx::Model& model_;
+  const onnx::Graph& graph_;
+  GraphInput input_;
+  Needed needed_;
+  bool is_ours_;
+  std::vector<std::string> first_notes_;
+  std::string result_;  // name of the output
+  int softmaxes_;       // left out at the end
+  std::optional<GraphImport> import_;
+  std::vector<std::string> refused_;
+};
+
+}  // namespace
+
+ImportedModel import_onnx(const onnx::Model& model, std::size_t most_computed) {
+  return ModelImport(model, most_computed).run();
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,52 @@
+#include "jobs/interchange/import/operators.h"
+
+#include <map>
+#include <string_view>
+
+namespace arbalest::jobs {
+
+Operator find_operator(const std::string& kind) {
+  static const std::map<std::string_view, Operator> kOperators = {
+      {"Add", import_add},
+      {"AveragePool", import_average_pool},
+      {"BatchNormalization", import_batch_norm},
+      {"Cast", import_cast},
+      {"Clip", import_clip},
+      {"Concat", import_concat},
+      {"Conv", import_conv},
+      {"Div", import_div},
+      {"Dropout", import_dropout},
+      {"Erf", import_erf},
+      {"Flatten", import_flatten},
+      {"Gather", import_gather},
+      {"Gelu", import_gelu},
+      {"Gemm", import_gemm},
+      {"GlobalAveragePool", import_global_average_pool},
+      {"GlobalMaxPool", import_global_max_pool},
+      {"HardSigmoid", import_hard_sigmoid},
+      {"Identity", import_identity},
+      {"LRN", import_lrn},
+      {"LeakyRelu", import_leaky_relu},
+      {"MatMul", import_matmul},
+      {"MaxPool", import_max_pool},
+      {"Mul", import_mul},
+      {"PRelu", import_prelu},
+      {"Pad", import_pad},
+      {"ReduceMean", import_reduce_mean},
+      {"ReduceSum", import_reduce_sum},
+      {"Relu", import_activation},
+      {"Reshape", import_reshape},
+      {"Shape", import_shape},
+      {"Sigmoid", import_activation},
+      {"Softmax", import_softmax},
+      {"Squeeze", import_squeeze},
+      {"Sub", import_sub},
+      {"Sum", import_add},
+      {"Tanh", import_activation},
+      {"Transpose", import_transpose},
+  };
+  const auto found = kOperators.find(kind);
+  return found == kOperators.end() ? nullptr : found->second;
+}
+
+}  // namespace arbalest::jobs

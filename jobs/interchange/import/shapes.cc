@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <cmath>
+
+#include "jobs/interchange/import/operators.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// Product of the extents of an example.
+std::int64_t example_size(const Tensor& tensor) { return tensor.shape.elements(); }
+
+// The tensor as a vector of features. `node`: names the layer.
+void put_flattened(GraphImport& graph, const NodeReader& node, const Tensor& input) {
+  if (input.view == Tensor::View::kVector) return graph.put(node, input);
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_flatten();
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.is_positive = input.is_positive;
+  output.channels_first = input.channels_first;
+  // One channel, or one pixel: both orders are the same.
+  const bool is_image = input.view == Tensor::View::kLastChannels && input.shape[1] > 1;
+  if (is_image && input.shape[2] * input.shape[3] > 1) {
+    output.channels_first = {input.shape[1], input.shape[2], input.shape[3]};
+  }
+  graph.put(node, output);
+}
+
+// Whether `extent` of a target shape stands for all examples.
+bool is_batch(const GraphImport& graph, std::int64_t extent, std::int64_t rest_of_example) {
+  const bool is_left_over = extent == -1 && rest_of_example > 0;
+  return extent == kFreeBatch || extent == 0 || is_left_over || extent == graph.fixed_batch();
+}
+
+std::vector<std::int64_t> axes_of(GraphImport& graph, NodeReader& node, std::int64_t as_input_since, int rank) {
+  std::vector<std::int64_t> axes;
+  if (graph.operator_set < as_input_since) {
+    axes = node.integers("axes", {});
+  } else if (const Constant* given = graph.optional_constant(node, 1, "its axes")) {
+    axes = given->integers;
+  }
+  for (std::int64_t& axis : axes) {
+    if (axis < -rank || axis >= rank) refuse("it has no axis {}", axis);
+    if (axis < 0) axis += rank;
+  }
+  std::ranges::sort(axes);
+  return axes;
+}
+
+// Axes of the pixels in the file.
+std::vector<std::int64_t> pixel_axes(const Tensor& tensor) {
+  if (tensor.view == Tensor::View::kLastChannels) return {1, 2};
+  return {2, 3};
+}
+
+}  // namespace
+
+void import_flatten(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  const std::int64_t axis = node.integer("axis", 1);
+  if (axis != 1 && axis != 1 - input.rank()) refuse("it flattens from axis {}; only examples can be flattened", axis);
+  put_flattened(graph, node, input);
+}
+
+void import_reshape(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  const bool has_zeros = node.integer("allowzero", 0) != 0;
+  node.ignore("consumed_inputs");
+  const std::vector<std::int64_t> target =
+      graph.operator_set < 5 ? node.integers("shape", {}) : graph.constant(node, 1, "its shape").integers;
+  if (has_zeros && std::ranges::count(target, 0) > 0) refuse("it makes a tensor without elements");
+  const std::int64_t size = example_size(input);
+  const std::vector<std::int64_t> dims = input.dims();
+  // Each extent, where it is known; 0 stands for the input's.
+  std::vector<std::int64_t> extents = target;
+  for (std::size_t axis = 1; axis < extents.size() && axis < dims.size(); ++axis) {
+    if (extents[axis] == 0) extents[axis] = dims[axis];
+  }
+  if (extents.size() >= 2 && is_batch(graph, extents[0], extents[1])) {
+    const auto left_over = std::ranges::count(extents.begin() + 1, extents.end(), -1);
+    std::int64_t known = 1;
+    for (std::size_t axis = 1; axis < extents.size(); ++axis) known *= extents[axis] == -1 ? 1 : extents[axis];
+    for (std::int64_t& extent : extents) {
+      if (extent == -1 && left_over == 1 && known > 0 && known <= size) extent = size / known;
+    }
+    const bool is_same = std::equal(extents.begin() + 1, extents.end(), dims.begin() + 1, dims.end());
+    if (is_same) return graph.put(node, input);
+    if (extents.size() == 2 && extents[1] == size) return put_flattened(graph, node, input);
+  }
+  refuse("it gives examples another shape than that of a vector");
+}
+
+void import_squeeze(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  const std::vector<std::int64_t> axes = axes_of(graph, node, 13, input.rank());
+  const bool is_pixel = input.shape.rank() == 4 && input.shape[2] == 1 && input.shape[3] == 1;
+  if (!is_pixel || input.rank() != 4 || (!axes.empty() && axes != pixel_axes(input))) {
+    refuse("it removes other dimensions than those of an image of one pixel");
+  }
+  put_flattened(graph, node, input);
+}
+
+void import_transpose(GraphImport& graph, NodeReader& node) {
+  Tensor input = graph.tensor(node, 0);
+  const std::vector<std::int64_t> order = node.integers("perm", {});
+  const std::vector<std::int64_t> first{0, 3, 1, 2};
+  const std::vector<std::int64_t> last{0, 2, 3, 1};
+  if (std::ranges::is_sorted(order) && std::cmp_equal(order.size(), input.rank())) return graph.put(node, input);
+  if (input.view == Tensor::View::kLastChannels && order == first) {
+    input.view = Tensor::View::kSame;
+  } else if (input.view == Tensor::View::kSame && input.shape.rank() == 4 && order == last) {
+    input.view = Tensor::View::kLastChannels;
+  } else {
+    refuse("it exchanges other dimensions than channels and pixels");
+  }
+  graph.put(node, input);
+}
+
+void import_shape(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  if (node.has("start") || node.has("end")) refuse("it gives a part of a shape");
+  Constant shape{.is_integer = true, .integers = input.dims()};
+  shape.dims = {static_cast<std::int64_t>(shape.integers.size())};
+  graph.put(node, std::make_shared<const Constant>(std::move(shape)));
+}
+
+void import_identity(GraphImport& graph, NodeReader& node) {
+  const Value* value = graph.input(node, 0);
+  if (value == nullptr) refuse("its input is missing");
+  graph.put(node, *value);
+}
+
+// Dropout does nothing at inference. The model that is trained here may get a layer of its own.
+void import_dropout(GraphImport& graph, NodeReader& node) {
+  for (const char* name : {"ratio", "seed", "is_test", "consumed_inputs", "training_mode"}) node.ignore(name);
+  graph.note("dropout is left out, as at inference; add dropout {} layers to train with it");
+  import_identity(graph, node);
+}
+
+void import_cast(GraphImport& graph, NodeReader& node) {
+  const std::int64_t to = node.integer("to", 0);
+  const Value* value = graph.input(node, 0);
+  if (value == nullptr) refuse("its input is missing");
+  const bool is_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE;
+  const bool is_integer = to == onnx::Tensor::INT64 || to == onnx::Tensor::INT32;
+  const bool is_ids = std::holds_alternative<IdColumn>(*value);
+  if (is_ids ? !is_integer : !is_floating) refuse("it converts to type {}", to);
+  graph.put(node, *value);
+}
+
+void import_concat(GraphImport& graph, NodeReader& node) {
+  std::vector<Tensor> inputs;
+  for (int k = 0; k < node.node().input_size(); ++k) inputs.push_back(graph.tensor(node, k));
+  if (inputs.empty()) refuse("it has no input");
+  const Tensor& first = inputs.front();
+  const std::int64_t axis = node.integer("axis", 1);
+  if ((axis < 0 ? axis + first.rank() : axis) != first.channel_axis()) refuse("it joins along axis {}", axis);
+  for (const Tensor& input : inputs) {
+    if (input.view != first.view || !input.channels_first.empty()) refuse("its inputs differ in their order");
+  }
+  if (inputs.size() == 1) return graph.put(node, first);
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_concat();
+  const bool is_positive = std::ranges::all_of(inputs, &Tensor::is_positive);
+  Tensor output = graph.layers().add(std::move(layer), inputs);
+  output.view = first.view;
+  output.is_positive = is_positive;
+  graph.put(node, output);
+}
+
+void import_reduce_mean(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  const bool keeps = node.integer("keepdims", 1) != 0;
+  node.ignore("noop_with_empty_axes");
+  const std::vector<std::int64_t> axes = axes_of(graph, node, 18, input.rank());
+  if (input.rank() != 4 || axes != pixel_axes(input))
+    refuse("it takes the mean over other axes than an image's pixels");
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_global_average_pool();
+  if (!keeps) layer.name += "/mean";
+  Tensor mean = graph.layers().add(std::move(layer), {input});
+  mean.view = input.view;
+  mean.is_positive = input.is_positive;
+  if (keeps) return graph.put(node, mean);
+  put_flattened(graph, node, mean);
+}
+
+// The sum of the products of two vectors.
+void import_reduce_sum(GraphImport& graph, NodeReader& node) {
+  const Value* value = graph.input(node, 0);
+  const auto* formula = value == nullptr ? nullptr : std::get_if<Formula>(value);
+  if (formula == nullptr || formula->kind != Formula::Kind::kProduct) {
+    refuse("it is not the sum of the products of two vectors");
+  }
+  node.ignore("noop_with_empty_axes");
+  const std::vector<std::int64_t> axes = axes_of(graph, node, 13, 2);
+  if (axes != std::vector<std::int64_t>{1} || node.integer("keepdims", 1) == 0) {
+    refuse("it sums over other axes than the features, or drops their dimension");
+  }
+  if (formula->x.channels_first != formula->other.channels_first) refuse("its inputs differ in their order");
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_inner_product();
+  graph.add(node, std::move(layer), {formula->x, formula->other});
+}
+
+}  // namespace arbalest::jobs

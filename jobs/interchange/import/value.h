@@ -1,0 +1,84 @@
+// What a value of an ONNX graph is while the graph is imported.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "engine/shape.h"
+#include "jobs/interchange/import/constant.h"
+
+namespace arbalest::jobs {
+
+inline constexpr int kImageSource = -1;  // source of the model's input
+
+// The output of a layer, or the model's input.
+struct Tensor {
+  // The order of the dimensions in the file.
+  enum class View {
+    kSame,          // [n, c, h, w] or [n, f], as here
+    kLastChannels,  // [n, h, w, c] there, [n, c, h, w] here
+    kVector         // [n, c] there, [n, c, 1, 1] here
+  };
+
+  int source = kImageSource;  // index of the layer
+  engine::Shape shape = {};   // here, for one example
+  View view = View::kSame;
+  // Features that were flattened from [h, w, c] there are in the order [c, h, w] here. None: the order is the same.
+  std::vector<std::int64_t> channels_first = {};  // c, h, w
+  bool is_positive = false;                       // no element is below 0
+  bool is_read_once = true;                       // nothing else reads the source
+
+  int rank() const noexcept { return view == View::kVector ? 2 : shape.rank(); }
+  // Axis of the channels in the file.
+  int channel_axis() const noexcept { return view == View::kLastChannels ? 3 : 1; }
+
+  // The shape in the file, with kFreeBatch.
+  std::vector<std::int64_t> dims() const {
+    std::vector<std::int64_t> extents(shape.begin(), shape.end());
+    extents[0] = kFreeBatch;
+    if (view == View::kLastChannels) return {extents[0], extents[2], extents[3], extents[1]};
+    if (view == View::kVector) extents.resize(2);
+    return extents;
+  }
+};
+
+// A tensor with pixels around it, for the window that reads it.
+struct Padded {
+  Tensor tensor = {};
+  std::array<std::int64_t, 4> pads{};  // above, left, below, right
+  float value = 0.0F;
+};
+
+// A column of the model's ids.
+struct IdColumn {
+  std::int64_t column = 0;
+};
+
+// Part of a formula that becomes one layer.
+struct Formula {
+  enum class Kind {
+    kScaled,       // factor * x
+    kErf,          // erf(factor * x)
+    kErfPlusOne,   // 1 + erf(factor * x)
+    kGeluTimes,    // factor * x * (1 + erf(x / sqrt 2))
+    kHardSigmoid,  // max(0, min(1, x / 6 + 1 / 2)), times factor
+    kShifted,      // x + factor
+    kHardTimes,    // factor * x * min(max(x + 3, 0), 6) / 6
+    kProduct       // x * other
+  };
+
+  Kind kind = Kind::kScaled;
+  Tensor x = {};
+  float factor = 1.0F;
+  Tensor other = {};
+};
+
+// A node that cannot be imported has written the value.
+struct Unknown {};
+
+using Value = std::variant<Unknown, std::shared_ptr<const Constant>, Tensor, Padded, IdColumn, Formula>;
+
+}  // namespace arbalest::jobs

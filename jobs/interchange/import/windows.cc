@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "engine/ops/window.h"
+#include "jobs/interchange/import/operators.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr std::int64_t kMostPixels = 1 << 20;  // of a length; larger ones fit no layer, and their sums do not overflow
+
+// How a node's window slides.
+struct Sliding {
+  engine::Window window;
+  bool is_same = false;  // TensorFlow's padding
+};
+
+engine::Extent2d pair(const std::vector<std::int64_t>& values, const char* name) {
+  if (values.size() != 2)
+    refuse("its attribute '{}' has {} numbers; only images (two) can be imported", name, values.size());
+  for (const std::int64_t value : values) {
+    if (value < 0 || value > kMostPixels) refuse("its attribute '{}' has the value {}", name, value);
+  }
+  return {values[0], values[1]};
+}
+
+void set_pads(engine::Window& window, const std::array<std::int64_t, 4>& pads) {
+  for (const std::int64_t pad : pads) {
+    if (pad < 0 || pad > kMostPixels) refuse("its padding has the value {}", pad);
+  }
+  const auto [above, left, below, right] = pads;
+  if (below < above || right < left) {
+    refuse(
+        "it pads by {} above, {} left, {} below and {} right; layers can have more padding below and to the right "
+        "only",
+        above, left, below, right);
+  }
+  window.padding = {above, left};
+  window.extra_padding = {below - above, right - left};
+}
+
+// Padding before and behind that gives ceil(input / stride) pixels, with the odd pixel before.
+std::array<std::int64_t, 2> same_lower(std::int64_t input, std::int64_t span, std::int64_t stride) {
+  const std::int64_t output = (input + stride - 1) / stride;
+  const std::int64_t total = std::max<std::int64_t>((output - 1) * stride + span - input, 0);
+  return {total - total / 2, total / 2};
+}
+
+// `padded`: padding that nodes before have added.
+Sliding sliding(NodeReader& node, const Tensor& input, const engine::Extent2d& kernel,
+                const std::array<std::int64_t, 4>& padded) {
+  Sliding result;
+  result.window.kernel = kernel;
+  result.window.stride = pair(node.integers("strides", {1, 1}), "strides");
+  result.window.dilation = pair(node.integers("dilations", {1, 1}), "dilations");
+  std::vector<std::int64_t> pads = node.integers("pads", {0, 0, 0, 0});
+  const std::string mode = node.text("auto_pad", "NOTSET");
+  if (pads.size() != 4) refuse("its attribute 'pads' has {} numbers; only images (four) can be imported", pads.size());
+  if (mode == "SAME_LOWER") {
+    const engine::Extent2d span = engine::window_span(result.window);
+    if (result.window.stride.height < 1 || result.window.stride.width < 1) refuse("its attribute 'strides' has a 0");
+    const auto rows = same_lower(input.shape[2], span.height, result.window.stride.height);
+    const auto columns = same_lower(input.shape[3], span.width, result.window.stride.width);
+    pads = {rows[0], columns[0], rows[1], columns[1]};
+  } else if (mode != "NOTSET" && mode != "SAME_UPPER" && mode != "VALID") {
+    refuse("its attribute 'auto_pad' is '{}'", mode);
+  }
+  result.is_same = mode == "SAME_UPPER";
+  std::array<std::int64_t, 4> all = padded;
+  if (result.is_same && std::ranges::any_of(padded, [](std::int64_t pad) { return pad != 0; })) {
+    refuse("it pads an image that a Pad has padded");
+  }
+  for (std::size_t side = 0; side < all.size() && (mode == "NOTSET" || mode == "SAME_LOWER"); ++side) {
+    if (pads[side] < 0 || pads[side] > kMostPixels) refuse("its attribute 'pads' has the value {}", pads[side]);
+    all[side] += pads[side];
+  }
+  if (!result.is_same) set_pads(result.window, all);
+  return result;
+}
+
+int narrow(std::int64_t value) {
+  return static_cast<int>(std::min<std::int64_t>(value, std::numeric_limits<int>::max()));
+}
+
+// Sets a length once if it is the same in both directions.
+void set_length(const engine::Extent2d& length, auto set_both, auto set_height, auto set_width) {
+  if (length.height == length.width) return set_both(narrow(length.height));
+  set_height(narrow(length.height));
+  set_width(narrow(length.width));
+}
+
+template <typename Message>
+void set_window(Message& message, const Sliding& sliding, const engine::Extent2d& usual_stride) {
+  const engine::Window& window = sliding.window;
+  set_length(
+      window.kernel, [&](int v) { message.set_kernel(v); }, [&](int v) { message.set_kernel_height(v); },
+      [&](int v) { message.set_kernel_width(v); });
+  if (window.stride != usual_stride) {
+    set_length(
+        window.stride, [&](int v) { message.set_stride(v); }, [&](int v) { message.set_stride_height(v); },
+        [&](int v) { message.set_stride_width(v); });
+  }
+  if (sliding.is_same) return message.set_padding_mode(v1::Padding::SAME);
+  if (window.padding != engine::Extent2d{0, 0}) {
+    set_length(
+        window.padding, [&](int v) { message.set_padding(v); }, [&](int v) { message.set_padding_height(v); },
+        [&](int v) { message.set_padding_width(v); });
+  }
+  if (window.extra_padding != engine::Extent2d{0, 0}) {
+    set_length(
+        window.extra_padding, [&](int v) { message.set_extra_padding(v); },
+        [&](int v) { message.set_extra_padding_height(v); }, [&](int v) { message.set_extra_padding_width(v); });
+  }
+}
+
+// The image that a window reads, and padding around it.
+Padded padded_input(GraphImport& graph, const NodeReader& node) {
+  const Value* value = graph.input(node, 0);
+  if (value == nullptr) refuse("its input is missing");
+  if (const auto* padded = std::get_if<Padded>(value)) return *padded;
+  Padded bare{.tensor = graph.channels_first_tensor(node, 0)};
+  if (bare.tensor.shape.rank() != 4) refuse("its input is no image [n, c, h, w]");
+  return bare;
+}
+
+engine::Extent2d kernel_of_pool(NodeReader& node) {
+  if (!node.has("kernel_shape")) refuse("its attribute 'kernel_shape' is missing");
+  return pair(node.integers("kernel_shape", {}), "kernel_shape");
+}
+
+bool is_padded(const Padded& input) {
+  return std::ranges::any_of(input.pads, [](std::int64_t pad) { return pad != 0; });
+}
+
+void set_ceil_mode(v1::Pool& pool, NodeReader& node, const Sliding& sliding) {
+  if (node.integer("ceil_mode", 0) == 0) return;
+  if (sliding.is_same || sliding.window.extra_padding != engine::Extent2d{0, 0}) {
+    refuse("it has 'ceil_mode' and another amount of padding on each side");
+  }
+  pool.set_ceil_mode(true);
+}
+
+ImportedLayer named(GraphImport& graph, const NodeReader& node) { return {.name = graph.name_for(node)}; }
+
+}  // namespace
+
+void import_conv(GraphImport& graph, NodeReader& node) {
+  const Padded input = padded_input(graph, node);
+  if (input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
+  const Constant& weight = graph.numbers(node, 1, "its weights");
+  const Constant* bias = graph.optional_numbers(node, 2, "its bias");
+  if (weight.dims.size() != 4)
+    refuse("its weights have {} dimensions; only images (4) can be imported", weight.dims.size());
+  const engine::Extent2d kernel{weight.dims[2], weight.dims[3]};
+  if (pair(node.integers("kernel_shape", {weight.dims[2], weight.dims[3]}), "kernel_shape") != kernel) {
+    refuse("its attribute 'kernel_shape' differs from its weights' shape");
+  }
+  ImportedLayer layer{.name = graph.name_for(node, weight.name)};
+  v1::Conv& conv = *layer.message.mutable_conv();
+  conv.set_filters(narrow(weight.dims[0]));
+  const Sliding slides = sliding(node, input.tensor, kernel, input.pads);
+  set_window(conv, slides, {1, 1});
+  const engine::Extent2d& dilation = slides.window.dilation;
+  if (dilation != engine::Extent2d{1, 1}) {
+    set_length(
+        dilation, [&](int v) { conv.set_dilation(v); }, [&](int v) { conv.set_dilation_height(v); },
+        [&](int v) { conv.set_dilation_width(v); });
+  }
+  const std::int64_t groups = node.integer("group", 1);
+  if (groups != 1) conv.set_groups(narrow(std::max<std::int64_t>(groups, 0)));
+  layer.weights.push_back(
+      weight_of("weight", {weight.dims[0], weight.dims[1], weight.dims[2], weight.dims[3]}, weight.numbers));
+  if (bias == nullptr) {
+    conv.set_use_bias(false);
+  } else {
+    layer.weights.push_back(weight_of("bias", {static_cast<std::int64_t>(bias->size())}, bias->numbers));
+  }
+  graph.add(node, std::move(layer), {input.tensor});
+  graph.use_weight(weight);
+}
+
+void import_max_pool(GraphImport& graph, NodeReader& node) {
+  const Padded input = padded_input(graph, node);
+  // A zero around pixels that are not negative never exceeds the maximum.
+  const bool is_harmless = input.value == -std::numeric_limits<float>::infinity() ||
+                           input.value <= std::numeric_limits<float>::lowest() ||
+                           (input.tensor.is_positive && input.value <= 0.0F);
+  if (is_padded(input) && !is_harmless) refuse("it reads an image that is padded with {}", input.value);
+  node.require("storage_order", 0);
+  ImportedLayer layer = named(graph, node);
+  v1::Pool& pool = *layer.message.mutable_max_pool();
+  const engine::Extent2d kernel = kernel_of_pool(node);
+  const Sliding slides = sliding(node, input.tensor, kernel, input.pads);
+  if (slides.window.dilation != engine::Extent2d{1, 1}) refuse("it has 'dilations'");
+  set_window(pool, slides, kernel);
+  set_ceil_mode(pool, node, slides);
+  Tensor output = graph.layers().add(std::move(layer), {input.tensor});
+  output.is_positive = input.tensor.is_positive;
+  graph.put(node, output);
+}
+
+void import_average_pool(GraphImport& graph, NodeReader& node) {
+  const Padded input = padded_input(graph, node);
+  if (is_padded(input) && input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
+  ImportedLayer layer = named(graph, node);
+  v1::Pool& pool = *layer.message.mutable_average_pool();
+  const engine::Extent2d kernel = kernel_of_pool(node);
+  const Sliding slides = sliding(node, input.tensor, kernel, input.pads);
+  if (slides.window.dilation != engine::Extent2d{1, 1}) refuse("it has 'dilations'");
+  set_window(pool, slides, kernel);
+  set_ceil_mode(pool, node, slides);
+  const bool counts = node.integer("count_include_pad", 0) != 0;
+  if (is_padded(input)) {
+    const std::vector<std::int64_t> own = node.integers("pads", {});
+    if (!counts && std::ranges::any_of(own, [](std::int64_t pad) { return pad != 0; })) {
+      refuse("it counts the zeros of a Pad, but not its own");
+    }
+    if (pool.ceil_mode()) refuse("it has 'ceil_mode', and a Pad has padded its image");
+  }
+  if (counts || is_padded(input)) pool.set_count_padding(true);
+  Tensor output = graph.layers().add(std::move(layer), {input.tensor});
+  output.is_positive = input.tensor.is_positive;
+  graph.put(node, output);
+}
+
+void import_global_average_pool(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.channels_first_tensor(node, 0);
+  ImportedLayer layer = named(graph, node);
+  layer.message.mutable_global_average_pool();
+  graph.add(node, std::move(layer), {input});
+}
+
+void import_global_max_pool(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.channels_first_tensor(node, 0);
+  if (input.shape.rank() != 4) refuse("its input is no image [n, c, h, w]");
+  ImportedLayer layer = named(graph, node);
+  const engine::Extent2d kernel{input.shape[2], input.shape[3]};
+  Sliding all;
+  all.window.kernel = kernel;
+  set_window(*layer.message.mutable_max_pool(), all, kernel);
+  layer.message.mutable_max_pool()->set_stride(1);
+  graph.add(node, std::move(layer), {input});
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,160 @@
+"""Damaged and hostile ONNX files are refused with a clear message and the right exit code, and nothing is left behind."""
+
+import os
+import pathlib
+import resource
+import subprocess
+import tempfile
+import unittest
+
+import onnx_bytes as onnx
+from onnx_bytes import INT64, integer, integers, linear, model, node, tensor, value
+
+PROGRAM = os.environ["ARBALEST_PROGRAM"]
+MOST_BYTES = 8 << 30  # of address space: a file that asks for more must be refused before
+
+
+class HostileImport(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.outside = pathlib.Path(folder.name)
+        self.folder = self.outside / "models"
+        self.folder.mkdir()
+        self.file = self.folder / "model.onnx"
+
+    def run_import(self, content=None):
+        if content is not None:
+            self.file.write_bytes(content)
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+        return subprocess.run([PROGRAM, "import", self.file, "--output", self.folder / "run"], capture_output=True,
+                              text=True, check=False, preexec_fn=limit)
+
+    def refuse(self, content, code, *texts):
+        done = self.run_import(content)
+        self.assertEqual(done.returncode, code, done.stderr)
+        for text in texts:
+            self.assertIn(text, done.stderr)
+        self.assertFalse((self.folder / "run").exists())
+
+    def test_the_sound_model_is_imported(self):
+        done = self.run_import(linear())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["job.txtpb", "model.safetensors", "summary.json"])
+        self.refuse_existing()
+
+    def refuse_existing(self):
+        done = self.run_import()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("not empty", done.stderr)
+
+    def test_what_is_no_model(self):
+        self.refuse(b"", 5, "no ONNX model")
+        self.refuse(b"no model", 5, "no ONNX model")
+        self.refuse(os.urandom(1000), 5)
+        self.file.unlink()
+        self.refuse(None, 5, "No such file")
+        self.file.mkdir()
+        self.refuse(None, 5, "not a regular file")
+
+    def test_every_truncation(self):
+        content = linear()
+        for length in range(0, len(content), 7):
+            with self.subTest(length):
+                done = self.run_import(content[:length])
+                self.assertIn(done.returncode, (3, 5), done.stderr)
+                self.assertFalse((self.folder / "run").exists())
+
+    def test_cycles_and_repeated_names(self):
+        self.refuse(linear(nodes=[node("Relu", ["y"], "z", name="a"), node("Relu", ["z"], "y", name="b")]), 5, "cycle")
+        self.refuse(linear(nodes=[node("Relu", ["y"], "y", name="a")]), 5, "cycle through 'a'")
+        self.refuse(linear(nodes=[node("Relu", ["x"], "y"), node("Tanh", ["x"], "y")]), 5, "two nodes write the value 'y'")
+        weights = tensor("fc.bias", [3], [1, 2, 3])
+        self.refuse(linear(tensors=[weights, weights]), 5, "two initializers have the name 'fc.bias'")
+
+    def test_a_long_chain_of_nodes_in_reverse_order(self):
+        nodes = [node("Relu", [f"v{k}"], f"v{k + 1}") for k in reversed(range(100000))]
+        nodes += [node("Identity", ["x"], "v0"), node("NoSuchThing", ["v100000"], "y", name="last")]
+        self.refuse(linear(nodes=nodes, tensors=[]), 3, "NoSuchThing 'last'")
+
+    def test_shapes(self):
+        for extent in (2**63 - 1, -2**63, -1, 2**32, 2**62):
+            with self.subTest(extent):
+                self.refuse(linear(tensors=[tensor("fc.weight", [extent, extent], [1] * 18)]), 5, "fc.weight")
+                self.refuse(linear(inputs=[value("x", ["n", extent])]), 3, "input 'x'")
+        self.refuse(linear(tensors=[tensor("fc.weight", [3, 7], [1] * 18)]), 5, "72 bytes, but its shape needs 84")
+        self.refuse(linear(inputs=[value("x", ["n", 7])]), 3, "its weights are for 6 features, but it reads 7")
+        self.refuse(linear(inputs=[value("x", ["n", "features"])]), 3, "dimension 1 of the input 'x' is free")
+        self.refuse(linear(inputs=[value("x", ["n", 6]), value("z", ["n", 6])]), 3, "2 inputs: 'x', 'z'")
+        self.refuse(linear(outputs=[]), 3, "no output")
+        self.refuse(linear(outputs=[value("nowhere", ["n", 3])]), 3, "'nowhere'")
+
+    def test_huge_constants(self):
+        shape = tensor("shape", [2], [2**31, 2**31], INT64)
+        self.refuse(linear(nodes=[node("ConstantOfShape", ["shape"], "fc.weight", name="huge"),
+                                  node("Gemm", ["x", "fc.weight"], "y")], tensors=[shape]), 3, "ConstantOfShape 'huge'")
+        # Each is allowed by itself.
+        shape = tensor("shape", [1], [2**27], INT64)
+        nodes = [node("ConstantOfShape", ["shape"], f"c{k}") for k in range(100)]
+        nodes.append(node("Concat", [f"c{k}" for k in range(100)], "y", integer("axis", 0)))
+        self.refuse(linear(nodes=nodes, tensors=[shape]), 3, "more than 536870912 elements")
+
+    def test_windows_of_any_length(self):
+        image = value("x", ["n", 1, 8, 8])
+        weights = tensor("w", [1, 1, 3, 3], [1] * 9)
+        for name, values in (("strides", [2**62, 2**62]), ("strides", [0, 1]), ("pads", [-1, 0, 0, 0]),
+                             ("pads", [2**62] * 4), ("dilations", [2**40, 1]), ("kernel_shape", [3, 2**63 - 1]),
+                             ("strides", [1]), ("pads", [1, 1])):
+            with self.subTest(name=name, values=values):
+                nodes = [node("Conv", ["x", "w"], "z", integers(name, values), name="conv"), node("Flatten", ["z"], "y")]
+                self.refuse(model(nodes, [weights], inputs=[image]), 3, "Conv 'conv'")
+        nodes = [node("Conv", ["x", "w"], "z", integer("group", -3), name="conv"), node("Flatten", ["z"], "y")]
+        self.refuse(model(nodes, [weights], inputs=[image]), 3, "Conv 'conv'")
+
+    def test_all_nodes_that_cannot_be_imported_are_listed(self):
+        nodes = [node("Sin", ["x"], "a", name="first"), node("Relu", ["a"], "b", name="between"),
+                 node("LSTM", ["b"], "c", name="second"), node("Gemm", ["c", "fc.weight"], "y", name="fc"),
+                 node("Cos", ["x"], "unused", name="not needed")]
+        done = self.run_import(linear(nodes=nodes))
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("2 of its 5 nodes cannot be imported", done.stderr)
+        self.assertIn("Sin 'first'", done.stderr)
+        self.assertIn("LSTM 'second'", done.stderr)
+        self.assertNotIn("between", done.stderr)
+        self.assertNotIn("not needed", done.stderr)
+        self.refuse(linear(nodes=[node("Gemm", ["x", "fc.weight", "fc.bias"], "y", integer("transB", 1), integer("new", 1),
+                                       name="fc")]), 3, "its attribute 'new' cannot be imported")
+        self.refuse(linear(opset=99), 3, "operator set 99")
+
+    def test_external_data(self):
+        weights = [0.1 * k for k in range(18)]
+        content = b"".join(tensor("", [], [weight])[-4:] for weight in weights)
+        (self.folder / "data").mkdir()
+        (self.folder / "data" / "good").write_bytes(b"1234" + content)
+        (self.outside / "secret").write_bytes(content)
+        (self.folder / "link").symlink_to(self.outside / "secret")
+        (self.folder / "linked").symlink_to(self.outside)
+        os.link(self.outside / "secret", self.folder / "hard")
+        os.mkfifo(self.folder / "pipe")
+        bias = tensor("fc.bias", [3], [1, 2, 3])
+
+        def with_data(**entries):
+            return linear(tensors=[onnx.external_tensor("fc.weight", [3, 6], **entries), bias])
+
+        for location, reason in (("../secret", "outside the folder"), (str(self.outside / "secret"), "outside the folder"),
+                                 ("link", "symbolic link"), ("linked/secret", "symbolic link"), ("hard", "hard links"),
+                                 ("pipe", "not a regular file"), ("data", "not a regular file"), ("nowhere", "No such file"),
+                                 ("", "names no file"), ("a\0b", "names no file")):
+            with self.subTest(location):
+                self.refuse(with_data(location=location), 5, "'fc.weight'", reason)
+        self.refuse(with_data(location="data/good", offset=5), 5, "has 76 bytes, but it needs 72 from byte 5 on")
+        self.refuse(with_data(location="data/good", offset=2**64 - 1), 5, "but it needs 72")
+        self.refuse(with_data(location="data/good", offset=-1), 5, "not a number of bytes")
+        self.refuse(with_data(location="data/good", offset=4, length=73), 5, "73 bytes, but the shape needs 72")
+        done = self.run_import(with_data(location="data/good", offset=4, length=72))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(content, (self.folder / "run" / "model.safetensors").read_bytes())
+
+
+if __name__ == "__main__":
+    unittest.main()

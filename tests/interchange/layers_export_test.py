@@ -1,0 +1,158 @@
+"""Every kind of layer, with unusual options and names, computes in onnxruntime what it computes here. It comes back by
+an import."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(4)
+
+import probe
+
+LIMIT = 1e-5  # relative norm
+BATCH = 4
+HEAD = 'layers { name: "fc" input: "%s" dense { units: 5 } } layers { name: "loss" input: ["fc", "label"] softmax_cross_entropy {} }'
+
+# Layers between the image, 4 x 13 x 10, and the last dense layer, which reads the last of them.
+CASES = {
+    "rectangles": """
+      layers { name: "a" input: "image" conv { filters: 6 kernel_height: 3 kernel_width: 5 stride_height: 2 stride_width: 1
+               padding_height: 1 padding_width: 3 dilation_height: 2 dilation_width: 1 } }""",
+    "groups": """
+      layers { name: "a" input: "image" conv { filters: 8 kernel: 3 groups: 4 use_bias: false } }
+      layers { name: "b" input: "a" conv { filters: 8 kernel: 3 groups: 8 padding: 1 } }""",
+    "same_padding": """
+      layers { name: "a" input: "image" conv { filters: 6 kernel: 4 stride: 2 padding_mode: SAME } }
+      layers { name: "b" input: "a" max_pool { kernel: 2 stride: 1 padding_mode: SAME } }
+      layers { name: "c" input: "b" average_pool { kernel: 2 stride: 2 padding_mode: SAME } }
+      layers { name: "d" input: "b" average_pool { kernel: 2 stride: 2 padding_mode: SAME count_padding: true } }
+      layers { name: "e" input: ["c", "d"] concat {} }""",
+    "ceil_mode": """
+      layers { name: "a" input: "image" max_pool { kernel: 3 stride: 2 padding: 1 ceil_mode: true } }
+      layers { name: "b" input: "image" average_pool { kernel: 3 stride: 2 padding: 1 ceil_mode: true } }
+      layers { name: "c" input: ["a", "b"] add {} }
+      layers { name: "d" input: "c" average_pool { kernel: 4 stride: 3 ceil_mode: true count_padding: true } }""",
+    "extra_padding": """
+      layers { name: "a" input: "image" conv { filters: 6 kernel: 3 stride: 2 extra_padding: 1 } }
+      layers { name: "b" input: "image" conv { filters: 6 kernel: 3 stride: 2 extra_padding_height: 1 extra_padding_width: 1 } }
+      layers { name: "c" input: ["a", "b"] concat {} }
+      layers { name: "d" input: "c" max_pool { kernel: 3 padding: 1 extra_padding: 1 stride: 1 } }
+      layers { name: "e" input: "d" average_pool { kernel: 3 extra_padding: 2 stride: 2 } }
+      layers { name: "f" input: "d" average_pool { kernel: 3 extra_padding: 2 stride: 2 count_padding: true } }
+      layers { name: "g" input: ["e", "f"] add {} }""",
+    "count_padding": """
+      layers { name: "a" input: "image" average_pool { kernel: 3 stride: 2 padding: 1 count_padding: true } }""",
+    "activations": """
+      layers { name: "a" input: "image" relu {} }
+      layers { name: "b" input: "image" tanh {} }
+      layers { name: "c" input: "image" sigmoid {} }
+      layers { name: "d" input: "image" leaky_relu { slope: 0.2 } }
+      layers { name: "e" input: "image" gelu {} }
+      layers { name: "f" input: "image" silu {} }
+      layers { name: "wide" input: "image" batch_norm { epsilon: 1e-3 momentum: 0.3 } }
+      layers { name: "g" input: "wide" relu6 {} }
+      layers { name: "h" input: ["a", "b", "c", "d", "e", "f", "g"] concat {} }""",
+    "normalization": """
+      layers { name: "a" input: "image" local_response_norm { size: 3 alpha: 0.5 beta: 0.6 k: 1.5 } }
+      layers { name: "b" input: "a" conv { filters: 7 kernel: 3 } }
+      layers { name: "c" input: "b" batch_norm { epsilon: 0.01 } }
+      layers { name: "d" input: "c" dense { units: 9 } }
+      layers { name: "e" input: "d" batch_norm {} }""",
+    "shortcuts": """
+      layers { name: "a" input: "image" padded_shortcut { channels: 9 stride: 2 } }
+      layers { name: "b" input: "a" padded_shortcut { channels: 9 stride: 3 } }
+      layers { name: "c" input: "b" padded_shortcut { channels: 10 } }
+      layers { name: "d" input: "c" padded_shortcut { channels: 10 } }
+      layers { name: "e" input: "d" global_average_pool {} }""",
+    "dropout": """
+      layers { name: "a" input: "image" dropout { ratio: 0.3 } }
+      layers { name: "b" input: "a" flatten {} }
+      layers { name: "c" input: "b" dropout {} }
+      layers { name: "d" input: "c" softmax {} }""",
+    # The file's own names, and names of weights, are taken.
+    "names": """
+      layers { name: "logits" input: "image" conv { filters: 4 kernel: 3 padding: 1 } }
+      layers { name: "probabilities" input: "logits" relu {} }
+      layers { name: "logits.weight" input: "probabilities" tanh {} }
+      layers { name: "fc.bias" input: ["logits.weight", "image"] add {} }""",
+}
+
+
+def last_layer(layers):
+    return layers.split('name: "')[-1].split('"')[0]
+
+
+class LayersExport(unittest.TestCase):
+    def outputs(self, directory, model, data, examples, names):
+        """What onnxruntime computes from an exported run, and what we compute; the model."""
+        run = probe.make_run(pathlib.Path(directory) / "run", model, data)
+        file = probe.export(run, run.with_suffix(".onnx"), *(["--softmax"] if len(names) > 1 else []))
+        model = onnx.load(file)
+        onnx.checker.check_model(model, full_check=True)
+        session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        got = session.run(names, {session.get_inputs()[0].name: examples})
+        expected = probe.output_of(run, examples)
+        imported = probe.check_round_trip(file, run.with_suffix(".imported"), *(["--softmax"] if len(names) > 1 else []))
+        self.assertLess(probe.relative_norm(probe.output_of(imported, examples), expected), LIMIT)
+        return got, expected, model
+
+    def test_every_kind_of_layer(self):
+        examples = np.random.default_rng(3).standard_normal((BATCH, 4, 13, 10), np.float32) * 3
+        for name, layers in CASES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as directory:
+                model = layers + HEAD % last_layer(layers)
+                names = ["logits", "probabilities"]
+                (got, probabilities), expected, written = self.outputs(
+                    directory, model, probe.images(4, 13, 10, 5), examples, names)
+                self.assertLess(probe.relative_norm(got, expected), LIMIT)
+                exponents = np.exp(expected.astype(np.float64) - expected.max(axis=1, keepdims=True))
+                softmax = exponents / exponents.sum(axis=1, keepdims=True)
+                self.assertLess(probe.relative_norm(probabilities, softmax), LIMIT)
+                self.assertNotIn("Dropout", {node.op_type for node in written.graph.node})
+
+    def test_the_output_may_be_that_of_a_dropout(self):
+        layers = """
+          layers { name: "a" input: "image" dense { units: 5 } }
+          layers { name: "b" input: "a" dropout {} }
+          layers { name: "loss" input: ["b", "label"] softmax_cross_entropy {} }"""
+        examples = np.random.default_rng(3).standard_normal((BATCH, 1, 2, 3), np.float32)
+        with tempfile.TemporaryDirectory() as directory:
+            (got,), expected, _ = self.outputs(directory, layers, probe.images(1, 2, 3, 5), examples, ["logits"])
+            self.assertLess(probe.relative_norm(got, expected), LIMIT)
+
+    def test_ids(self):
+        layers = """
+          layers { name: "users" input: "ids" embedding { rows: 9 width: 6 } }
+          layers { name: "items" input: "ids" embedding { rows: 8 width: 6 column: 1 } }
+          layers { name: "both" input: ["users", "items"] inner_product { use_bias: true } }
+          layers { name: "bare" input: ["items", "users"] inner_product {} }
+          layers { name: "a" input: ["both", "bare"] concat {} }
+          layers { name: "b" input: "a" dense { units: 1 } }
+          layers { name: "loss" input: ["b", "label"] squared_error {} }"""
+        ids = np.array([[0, 0], [8, 7], [3, 1], [0, 6]])
+        with tempfile.TemporaryDirectory() as directory:
+            data = 'ratings { directory: "." sizes: [9, 8] }'
+            (got,), expected, _ = self.outputs(directory, layers, data, ids, ["prediction"])
+            self.assertLess(probe.relative_norm(got, expected), LIMIT)
+            message = probe.call(probe.PROGRAM, "export", directory + "/run", "--output", directory + "/x.onnx",
+                                 "--softmax", code=2)
+            self.assertIn("predicts numbers", message)
+            self.assertFalse(pathlib.Path(directory, "x.onnx").exists())
+
+    def test_all_kinds_of_layers_are_tested(self):
+        schema = pathlib.Path(__file__).parents[2] / "proto/arbalest/v1/model.proto"
+        text = schema.read_text(encoding="utf-8").split("oneof kind {")[1].split("\n  }")[0]
+        kinds = {line.split()[1] for line in text.splitlines() if "=" in line}
+        source = pathlib.Path(__file__).read_text(encoding="utf-8")
+        self.assertEqual({kind for kind in kinds if f" {kind} {{" not in source} - {"accuracy"}, set())
+
+
+if __name__ == "__main__":
+    unittest.main()

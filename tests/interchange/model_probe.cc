@@ -1,0 +1,105 @@
+// Makes runs with random weights, and computes a model's output, for tests that compare with other programs.
+//
+//   model_probe make JOB DIRECTORY SEED        writes DIRECTORY/job.txtpb and DIRECTORY/model.safetensors
+//   model_probe run DIRECTORY BATCH INPUT OUT  reads and writes numbers without a header: INPUT [BATCH, ...] float32,
+//   or
+//                                              int32 for ids; OUT float32
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/devices.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/export/model_description.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/options/evaluation_job.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/weights/describe_model.h"
+#include "jobs/run/weights/saved_model.h"
+#include "learners/inference_runner.h"
+
+namespace arbalest::tests {
+
+namespace {
+
+using dataflow::Graph;
+
+// Values as large as those of trained models, running statistics included.
+std::vector<float> random_values(const dataflow::ParameterSpec& spec, std::mt19937_64& random) {
+  std::vector<float> values(static_cast<std::size_t>(spec.shape.elements()));
+  const bool is_matrix = spec.shape.rank() > 1;
+  const bool is_positive = spec.name == "running_var" || (spec.name == "weight" && !is_matrix);
+  const double width = is_matrix ? std::sqrt(3.0 / static_cast<double>(spec.fan.in)) : 0.3;
+  std::uniform_real_distribution<double> uniform(-width, width);
+  for (float& value : values) value = static_cast<float>((is_positive ? 1.0 : 0.0) + uniform(random));
+  return values;
+}
+
+void make(const std::string& job_path, const std::filesystem::path& directory, std::uint64_t seed) {
+  const jobs::JobOptions job = jobs::load_job(job_path);
+  const std::vector<engine::Shape> shapes = job.graph->shapes(1);
+  std::mt19937_64 random(seed);
+  std::vector<dataflow::NamedTensor> tensors;
+  for (const Graph::Node& node : job.graph->nodes()) {
+    for (const dataflow::ParameterSpec& spec : Graph::parameters(node, shapes)) {
+      tensors.push_back({node.name + "." + spec.name, spec.shape, random_values(spec, random)});
+    }
+  }
+  std::filesystem::create_directories(directory);
+  jobs::write_file(directory / "job.txtpb", job.resolved_text);
+  jobs::write_safetensors(directory / "model.safetensors", tensors,
+                          jobs::to_metadata(jobs::describe_model(job, job.data.class_names)));
+}
+
+void run(const std::filesystem::path& directory, std::int64_t batch, const char* input, const char* output) {
+  const std::vector<std::string> devices = {"cpu"};
+  const jobs::JobOptions job = jobs::load_for_evaluation((directory / "job.txtpb").string(), devices);
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  learners::InferenceModel model(
+      *job.graph, *device, {.batch = batch, .threads = device->cores(), .output = jobs::output_layer(*job.graph)});
+  model.load(jobs::read_finite_model((directory / "model.safetensors").string(), ""));
+  learners::InferenceRunner runner(model);
+  const auto bytes = static_cast<std::size_t>(job.graph->shapes(batch)[Graph::kImage].elements()) * sizeof(float);
+  const engine::Buffer images = device->allocate_host(bytes);
+  std::ifstream file(input, std::ios::binary);
+  file.read(images.as<char>(), static_cast<std::streamsize>(bytes));
+  if (!file || file.peek() != EOF) throw std::runtime_error("the input has another size");
+  const std::vector<std::int32_t> labels(static_cast<std::size_t>(batch), 0);
+  const std::span<const float> values =
+      runner.run({.images = images.as<float>(), .labels = labels.data(), .examples = static_cast<int>(batch)}).output;
+  std::ofstream(output, std::ios::binary)
+      .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
+}
+
+int main(std::span<char*> arguments) {
+  if (arguments.size() == 5 && std::strcmp(arguments[1], "make") == 0) {
+    make(arguments[2], arguments[3], std::stoull(arguments[4]));
+    return 0;
+  }
+  if (arguments.size() == 6 && std::strcmp(arguments[1], "run") == 0) {
+    run(arguments[2], std::stoll(arguments[3]), arguments[4], arguments[5]);
+    return 0;
+  }
+  std::fputs("usage: model_probe make JOB DIRECTORY SEED | run DIRECTORY BATCH INPUT OUT\n", stderr);
+  return 2;
+}
+
+}  // namespace
+
+}  // namespace arbalest::tests
+
+int main(int argc, char** argv) {
+  try {
+    return arbalest::tests::main({argv, static_cast<std::size_t>(argc)});
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "model_probe: %s\n", error.what());
+    return 1;
+  }
+}

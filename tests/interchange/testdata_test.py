@@ -1,0 +1,125 @@
+"""Models that ONNX's authors have written with inputs and outputs (Debian's package libonnx-testdata): those that are
+imported compute the outputs, and all others are refused with a reason.
+
+A model of this suite is mostly one operator, with its weights among the inputs. A job's model has one input, weights of
+its own, and one number for each class as output. So the inputs after the first become constants, and a dense layer with
+random weights is put behind the output.
+
+With a name of a file as argument, writes a table of all models: result, suite, name and reason.
+"""
+
+import collections
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(4)
+
+import probe
+
+DATA = pathlib.Path(os.environ.get("ARBALEST_ONNX_TESTDATA", "/usr/share/libonnx-testdata/data"))
+SUITES = {"node": 932, "pytorch-converted": 82, "pytorch-operator": 35}
+PASSED_AT_LEAST = {"node": 50, "pytorch-converted": 23, "pytorch-operator": 3}
+LIMIT = 1e-4  # relative norm
+CLASSES = 7
+
+
+class Unfit(Exception):
+    """The model has no input or output that a job's model could have."""
+
+
+def tensor_of(path):
+    tensor = onnx.TensorProto()
+    tensor.ParseFromString(path.read_bytes())
+    return tensor
+
+
+def prepare(folder):
+    """The model as a job's model could be, its input, and the output that it must have."""
+    model = onnx.load(folder / "model.onnx")
+    graph = model.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = [value for value in graph.input if value.name not in constants]
+    files = folder / "test_data_set_0"
+    try:
+        given = [tensor_of(files / f"input_{k}.pb") for k in range(len(inputs))]
+        expected = numpy_helper.to_array(tensor_of(files / "output_0.pb"))
+    except Exception as error:
+        raise Unfit("its data is no tensor") from error
+    trains = {attribute.i for node in graph.node for attribute in node.attribute if attribute.name == "training_mode"}
+    if 1 in trains:
+        raise Unfit("its batch norm takes the statistics of the mini-batch; imported ones do so in training only")
+    if not inputs or expected.dtype != np.float32 or expected.ndim not in (2, 4) or len(expected) == 0:
+        raise Unfit("its output is no image or vector of float32")
+    del graph.input[:]
+    graph.input.append(inputs[0])
+    for value, tensor in zip(inputs[1:], given[1:]):
+        tensor.name = value.name
+        graph.initializer.append(tensor)
+    weights = np.random.default_rng(1).standard_normal((expected[0].size, CLASSES)).astype(np.float32)
+    graph.initializer.append(numpy_helper.from_array(weights, "head.weight"))
+    graph.node.append(helper.make_node("Flatten", [graph.output[0].name], ["head_features"], name="head_flatten"))
+    graph.node.append(helper.make_node("MatMul", ["head_features", "head.weight"], ["head_output"], name="head"))
+    del graph.output[:]
+    graph.output.append(helper.make_tensor_value_info("head_output", onnx.TensorProto.FLOAT, [None, CLASSES]))
+    return model, numpy_helper.to_array(given[0]), expected.reshape(len(expected), -1).astype(np.float64) @ weights
+
+
+def result_of(folder, directory):
+    """("passed", "refused" or "wrong", and why)."""
+    try:
+        model, image, expected = prepare(folder)
+    except Unfit as unfit:
+        return "unfit", str(unfit)
+    file = directory / "model.onnx"
+    file.write_bytes(model.SerializeToString())
+    done = subprocess.run([probe.PROGRAM, "import", file, "--output", directory / "run"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode in (3, 5):
+        return "refused", done.stderr.replace(str(file), "model.onnx").strip().replace("\n", " ")
+    if done.returncode != 0:
+        return "wrong", f"exit code {done.returncode}: {done.stderr}"
+    got = probe.output_of(directory / "run", image)
+    error = probe.relative_norm(got, expected) if got.size == expected.size else np.inf
+    return ("passed", "") if error < LIMIT else ("wrong", f"relative norm {error}")
+
+
+def all_results():
+    for suite in SUITES:
+        for folder in sorted((DATA / suite).iterdir()):
+            with tempfile.TemporaryDirectory() as directory:
+                yield suite, folder.name, *result_of(folder, pathlib.Path(directory))
+
+
+class Testdata(unittest.TestCase):
+    def test_models(self):
+        counts = collections.Counter()
+        for suite, name, result, reason in all_results():
+            counts[suite, result] += 1
+            counts[suite, "all"] += 1
+            with self.subTest(name):
+                self.assertNotEqual(result, "wrong", reason)
+        print(dict(counts))
+        for suite, size in SUITES.items():
+            self.assertEqual(counts[suite, "all"], size)
+            self.assertGreaterEqual(counts[suite, "passed"], PASSED_AT_LEAST[suite])
+
+
+if __name__ == "__main__":
+    if not DATA.is_dir():
+        print(f"skipped: {DATA} is missing; the package is libonnx-testdata")
+        sys.exit(4)
+    if len(sys.argv) > 1:
+        with open(sys.argv[1], "w", encoding="utf-8") as table:
+            table.writelines("\t".join([result, suite, name, reason]) + "\n" for suite, name, result, reason in all_results())
+    else:
+        unittest.main()

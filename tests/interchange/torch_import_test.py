@@ -1,0 +1,122 @@
+"""Models that PyTorch exports compute here what they compute in PyTorch, and keep the names of their weights."""
+
+import json
+import pathlib
+import struct
+import sys
+import tempfile
+import unittest
+import warnings
+
+try:
+    import numpy as np
+    import torch
+    from torch import nn
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(4)
+
+import probe
+
+LIMIT = 1e-5  # relative norm
+FEATURES = 24
+
+
+class Block(nn.Module):
+    """The residual block of ResNet-18."""
+
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        is_same = stride == 1 and inputs == outputs
+        self.downsample = nn.Identity() if is_same else nn.Sequential(
+            nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        y = self.relu(self.bn1(self.conv1(x)))
+        return self.relu(self.bn2(self.conv2(y)) + self.downsample(x))
+
+
+class Network(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Sequential(nn.Conv2d(3, 16, 7, 2, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU6(),
+                                  nn.MaxPool2d(3, 2, 1))
+        self.layer1 = nn.Sequential(Block(16, 16, 1), Block(16, FEATURES, 2))
+        self.functions = nn.Sequential(nn.GELU(), nn.SiLU(), nn.LeakyReLU(0.2), nn.ZeroPad2d((0, 1, 0, 1)),
+                                       nn.Conv2d(FEATURES, FEATURES, 2, groups=4))
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.dropout = nn.Dropout(0.2)
+        self.fc = nn.Linear(FEATURES, 10)
+
+    def forward(self, x):
+        x = self.pool(self.functions(self.layer1(self.stem(x))))
+        return self.fc(self.dropout(torch.flatten(x, 1)))
+
+
+def random_network():
+    torch.manual_seed(3)
+    network = Network()
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.running_mean.normal_()
+            module.running_var.uniform_(0.5, 1.5)
+    return network
+
+
+def export(network, example, file, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(network, (example,), str(file), input_names=["x"], output_names=["y"], **options)
+
+
+def tensors_in(file):
+    content = file.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    return {name: entry["shape"] for name, entry in json.loads(content[8:8 + length]).items() if name != "__metadata__"}
+
+
+class TorchImport(unittest.TestCase):
+    def check(self, network, example, **options):
+        with tempfile.TemporaryDirectory() as directory:
+            file = pathlib.Path(directory) / "network.onnx"
+            export(network, example, file, **options)
+            run = pathlib.Path(directory) / "run"
+            probe.call(probe.PROGRAM, "import", file, "--output", run)
+            expected = network.eval()(example).detach().numpy()
+            self.assertLess(probe.relative_norm(probe.output_of(run, example.numpy()), expected), LIMIT)
+            return (run / "job.txtpb").read_text(encoding="utf-8"), tensors_in(run / "model.safetensors")
+
+    def setUp(self):
+        self.network = random_network()
+        self.example = torch.randn(4, 3, 64, 48)
+
+    def test_in_training_mode_with_batch_norm_and_the_names_of_weights(self):
+        job, tensors = self.check(self.network.train(), self.example, dynamo=False, do_constant_folding=False,
+                                  training=torch.onnx.TrainingMode.TRAINING, dynamic_axes={"x": {0: "n"}})
+        expected = {name: list(value.shape) for name, value in self.network.state_dict().items()
+                    if not name.endswith("num_batches_tracked")}
+        self.assertEqual(tensors, expected)
+        for kind in ("gelu", "silu", "relu6", "leaky_relu", "batch_norm", "global_average_pool", "extra_padding: 1"):
+            self.assertIn(kind, job)
+
+    def test_in_evaluation_mode_with_a_free_batch(self):
+        self.check(self.network.eval(), self.example, dynamo=False, dynamic_axes={"x": {0: "n"}})
+
+    def test_in_evaluation_mode_with_a_fixed_batch(self):
+        self.check(self.network.eval(), self.example, dynamo=False)
+
+    def test_the_newer_exporter_with_weights_in_a_file_beside_the_model(self):
+        try:
+            import onnxscript  # pylint: disable=unused-import,import-outside-toplevel
+        except ImportError as missing:
+            self.skipTest(str(missing))
+        self.check(self.network.eval(), self.example, dynamo=True, dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,90 @@
+"""Every model of the zoo computes in onnxruntime what it computes here, and comes back by an import."""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(4)
+
+import probe
+
+LIMIT = 1e-4  # relative norm
+
+# Text of the model, and channels, height, width and classes of its images.
+MODELS = {
+    "logistic_regression": ("logistic_regression {}", (1, 28, 28, 10)),
+    "mlp": ("mlp {}", (1, 28, 28, 10)),
+    "lenet": ("lenet {}", (1, 28, 28, 10)),
+    "lenet_bn": ("lenet { batch_norm: true }", (1, 28, 28, 10)),
+    "cifar_quick": ("cifar_quick {}", (3, 32, 32, 10)),
+    "alexnet": ("alexnet {}", (3, 224, 224, 20)),
+    "alexnet_grouped": ("alexnet { variant: GROUPED }", (3, 227, 227, 20)),
+    "vgg11": ("vgg { depth: 11 head: CIFAR }", (3, 32, 32, 10)),
+    "vgg16_bn": ("vgg { depth: 16 head: CIFAR batch_norm: true }", (3, 32, 32, 100)),
+    "vgg19": ("vgg { depth: 19 }", (3, 32, 32, 10)),
+    "resnet_cifar20": ("resnet_cifar {}", (3, 32, 32, 10)),
+    "resnet_cifar110": ("resnet_cifar { depth: 110 }", (3, 32, 32, 10)),
+    "resnet18": ("resnet { depth: 18 }", (3, 64, 96, 30)),
+    "resnet34": ("resnet { depth: 34 version: V2 }", (3, 64, 64, 30)),
+    "resnet50": ("resnet {}", (3, 96, 64, 30)),
+    "resnet50_v1": ("resnet { version: V1 }", (3, 64, 64, 30)),
+    "resnet101": ("resnet { depth: 101 }", (3, 64, 64, 30)),
+    "resnet152_v2": ("resnet { depth: 152 version: V2 }", (3, 64, 64, 30)),
+    "inception_v3": ("inception_v3 {}", (3, 299, 299, 12)),
+    "inception_v3_plain": ("inception_v3 { auxiliary_head: false }", (3, 139, 107, 12)),
+    "mobilenet_v1": ("mobilenet_v1 {}", (3, 96, 96, 30)),
+}
+RATINGS = 'ratings { directory: "." sizes: [50, 70] }'
+IDS = (50, 70)
+BATCH = 3
+
+
+class ZooExport(unittest.TestCase):
+    def check(self, run, examples, output):
+        file = probe.export(run, run.with_suffix(".onnx"))
+        model = onnx.load(file)
+        onnx.checker.check_model(model, full_check=True)
+        self.assertEqual((model.ir_version, model.opset_import[0].version), (7, 13))
+        self.assertEqual(model.graph.input[0].type.tensor_type.shape.dim[0].dim_param, "batch")
+        session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+        (got,) = session.run([output], {session.get_inputs()[0].name: examples})
+        expected = probe.output_of(run, examples)
+        self.assertLess(probe.relative_norm(got, expected), LIMIT)
+        # Another number of examples than the one that our output was computed for.
+        (single,) = session.run([output], {session.get_inputs()[0].name: examples[1:2]})
+        self.assertLess(probe.relative_norm(single, expected[1:2]), LIMIT)
+        again = probe.export(run, run.with_suffix(".again.onnx"))
+        self.assertEqual(file.read_bytes(), again.read_bytes())
+        imported = probe.check_round_trip(file, run.with_suffix(".imported"))
+        self.assertLess(probe.relative_norm(probe.output_of(imported, examples), expected), LIMIT)
+        return model
+
+    def test_models_of_images(self):
+        for name, (model, size) in MODELS.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as directory:
+                run = probe.make_run(pathlib.Path(directory) / "run", f"zoo {{ {model} }}", probe.images(*size))
+                examples = np.random.default_rng(7).standard_normal((BATCH, *size[:3]), np.float32)
+                self.check(run, examples, "logits")
+
+    def test_matrix_factorization(self):
+        with tempfile.TemporaryDirectory() as directory:
+            run = probe.make_run(pathlib.Path(directory) / "run", "zoo { matrix_factorization {} }", RATINGS)
+            self.check(run, np.random.default_rng(7).integers(0, IDS, (BATCH, 2), np.int64), "prediction")
+
+    def test_all_of_the_zoo_is_tested(self):
+        schema = pathlib.Path(__file__).parents[2] / "proto/arbalest/v1/zoo.proto"
+        text = schema.read_text(encoding="utf-8")
+        listed = {line.split()[1] for line in text.split("oneof model {")[1].split("}")[0].splitlines() if "=" in line}
+        tested = {model.split()[0] for model, _ in MODELS.values()} | {"matrix_factorization"}
+        self.assertEqual(listed, tested)
+
+
+if __name__ == "__main__":
+    unittest.main()
