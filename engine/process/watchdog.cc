@@ -48,10 +48,14 @@ bool Watchdog::tick(double now) {
       peer.last_heard += pause;
       if (peer.farewell_at) *peer.farewell_at += pause;
       if (peer.asked_at) *peer.asked_at += pause;
+      peer.working_since += pause;
     }
   }
   const bool beats = now_ >= next_beat_;
-  if (beats) next_beat_ = now_ + beat_seconds();
+  if (beats) {
+    next_beat_ = now_ + beat_seconds();
+    tell_of_work();
+  }
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     if (peer(rank).watched || peer(rank).asked_at) look_after(rank);
@@ -59,6 +63,36 @@ bool Watchdog::tick(double now) {
     send_due(rank);
   }
   return beats;
+}
+
+bool Watchdog::is_any_working() const noexcept {
+  return std::ranges::any_of(peers_, [](const Peer& peer) { return peer.is_working; });
+}
+
+void Watchdog::set_working(int rank, bool is_working) {
+  Peer& peer = this->peer(rank);
+  if (is_working && !peer.is_working) peer.working_since = now_;
+  peer.is_working = is_working;
+  peer.was_told_of &= is_working;
+}
+
+// All ranks must know, because one that waits for this rank keeps others waiting. Rank 0 warns.
+void Watchdog::tell_of_work() {
+  if (peer(rank_).is_working != is_working_) {
+    set_working(rank_, is_working_);
+    for (int rank = 0; rank < size_; ++rank) peer(rank).owes_work = rank != rank_;
+  }
+  for (int rank = 0; rank < size_ && rank_ == 0; ++rank) {
+    Peer& peer = this->peer(rank);
+    const double seconds = now_ - peer.working_since;
+    if (!peer.is_working || peer.was_told_of || seconds < options_.operation_timeout_seconds) continue;
+    peer.was_told_of = true;
+    if (!options_.warn) continue;
+    options_.warn(
+        fmt::format("rank {} on host {} has been reading or writing files for {:.0f} s; the others wait for "
+                    "it. Look at its disk or network file system",
+                    rank, transport_.host(rank), seconds));
+  }
 }
 
 void Watchdog::look_after(int rank) {
@@ -129,11 +163,12 @@ void Watchdog::ask(int rank, int channel) {
   if (!peer.asked_at) peer.asked_at = now_;
 }
 
-bool Watchdog::has_denied(int rank, int channel) const noexcept {
-  return peers_[static_cast<std::size_t>(rank)].denied == channel;
+bool Watchdog::is_late(int rank, int channel) const noexcept {
+  return peers_[static_cast<std::size_t>(rank)].late_for == channel;
 }
 
 void Watchdog::call_all() {
+  has_call_ = true;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) peer(rank).owes_call = peer(rank).is_called = true;
   }
@@ -208,7 +243,7 @@ void Watchdog::send_due(int rank) {
     send(rank, {.kind = Kind::kLast});
   } else if (peer.owes_answer) {
     const int channel = *std::exchange(peer.owes_answer, std::nullopt);
-    send(rank, {.kind = is_under_way_ && is_under_way_(channel) ? Kind::kUnderWay : Kind::kNotUnderWay,
+    send(rank, {.kind = is_late_ && !is_late_(channel) ? Kind::kNotLate : Kind::kLate,
                 .round = position_.round,
                 .phase = static_cast<std::uint32_t>(position_.phase),
                 .subject = channel});
@@ -218,6 +253,9 @@ void Watchdog::send_due(int rank) {
   } else if (peer.owes_call && !failure_) {
     peer.owes_call = false;
     send(rank, {.kind = Kind::kCall});
+  } else if (peer.owes_work && !failure_) {
+    peer.owes_work = false;
+    send(rank, {.kind = this->peer(rank_).is_working ? Kind::kWorking : Kind::kNotWorking});
   } else if (peer.owes_beat && !failure_) {
     peer.owes_beat = false;
     send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
@@ -271,17 +309,22 @@ void Watchdog::handle(int rank, const Signal& signal) {
       peer.owes_answer = signal.subject;
       send_due(rank);
       break;
-    case Kind::kUnderWay:
-    case Kind::kNotUnderWay:
+    case Kind::kNotLate:
+    case Kind::kLate:
       peer.position = position;
-      peer.denied = signal.kind == Kind::kNotUnderWay ? std::optional<int>(signal.subject) : std::nullopt;
+      peer.late_for = signal.kind == Kind::kLate ? std::optional<int>(signal.subject) : std::nullopt;
       break;
     case Kind::kCall:
+      has_call_ = true;
       peer.owes_presence = true;
       send_due(rank);
       break;
     case Kind::kPresent:
       peer.is_called = false;
+      break;
+    case Kind::kWorking:
+    case Kind::kNotWorking:
+      set_working(rank, signal.kind == Kind::kWorking);
       break;
   }
 }

@@ -151,6 +151,7 @@ void refuse_save_requests(const RunContext& context, int& answered) {
 void RunCheckpoints::report(bool wait) {
   if (wait) collect_parts();
   if (!saver_) return;
+  const engine::process::World::FileWork work(run_.world);
   while (const std::optional<SaveResult> result = saver_->take_result(wait)) {
     const double epochs =
         static_cast<double>(result->batches) / static_cast<double>(run_.session->training_order().batches_per_epoch());

@@ -50,6 +50,11 @@ class SimulatedCluster {
     ranks_[static_cast<std::size_t>(rank)].progress->watchdog().set_position(position);
   }
 
+  // Sets whether the rank works on files.
+  void set_working(int rank, bool is_working) {
+    ranks_[static_cast<std::size_t>(rank)].progress->watchdog().set_working(is_working);
+  }
+
   // Runs until every living rank has ended, or until `until`. Returns whether every living rank has ended.
   bool run(double until);
 

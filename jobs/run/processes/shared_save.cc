@@ -104,6 +104,7 @@ void SharedSave::start(TrainingState training, const std::string& name) {
   try {
     writing_ = std::async(std::launch::async, task);
   } catch (const std::system_error&) {  // no thread is left
+    const World::FileWork work(world_);
     std::promise<Part> done;
     done.set_value(task());
     writing_ = done.get_future();
@@ -131,7 +132,11 @@ bool SharedSave::is_writing() const {
 
 void SharedSave::finish() {
   if (!std::exchange(has_begun_, false)) return;
-  const std::string own = writing_.valid() ? pack(writing_.get()) : std::string();
+  std::string own;
+  if (writing_.valid()) {
+    const World::FileWork work(world_);
+    own = pack(writing_.get());
+  }
   const std::vector<std::string> all = world_.gather(own);
   if (world_.rank() != 0) return;
   std::vector<Part> parts(1);
