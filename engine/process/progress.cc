@@ -102,9 +102,9 @@ void Progress::check_connection() {
   const Broken broken = std::move(broken_.front());
   broken_.erase(broken_.begin());
   if (watchdog_.has_parted(broken.peer)) return;  // its process has ended, and nobody waits for it
-  blame(broken.peer, fmt::format("rank {} on host {} is dead or cut off: its connection with rank {} has failed ({}). "
-                                 "Look at its output and at its host, and resume the run",
-                                 broken.peer, transport_.host(broken.peer), transport_.rank(), broken.reason));
+  blame(broken.peer, fmt::format("{} is dead or cut off: its connection with rank {} has failed ({}). Look at its "
+                                 "output and at its host, and resume the run",
+                                 place_of(transport_, broken.peer), transport_.rank(), broken.reason));
 }
 
 // The connection of two ranks that do not watch each other may be cut, and a rank whose program hangs still sends
@@ -126,9 +126,9 @@ void Progress::check_operation(const Active& active, int peer) {
   // The programs of the ranks have lost step: one has ended while another still waits for it. But the library's own
   // operations wait for all ranks as long as any is missing, so ranks that are cut off get the time to be named first.
   if (watchdog_.is_gone_since(peer, 3.0 * watchdog_.peer_timeout())) {
-    return blame(peer, fmt::format("internal error: rank {} on host {} has ended, but rank {} still waits for it in an "
-                                   "operation ({}); please report this",
-                                   peer, transport_.host(peer), transport_.rank(), active.operation->name()));
+    return blame(peer, fmt::format("internal error: {} has ended, but rank {} still waits for it in an operation ({}); "
+                                   "please report this",
+                                   place_of(transport_, peer), transport_.rank(), active.operation->name()));
   }
   if (is_too_late(active.since) && watchdog_.is_late(peer, active.channel)) {
     return blame_hanging(peer, waited, fmt::format("in an operation ({})", active.operation->name()));
@@ -164,18 +164,19 @@ void Progress::check_stop() {
   if (awake_.seconds() - *called_at_ < kAnswerSeconds) return;
   called_at_.reset();
   ends_at_once_ = true;
-  fail_here({ErrorKind::kPeer,
-             fmt::format("a signal asks for a stop, but rank {} on host {} has not answered within {:g} s, so the run "
-                         "ends at once; the model was not saved, and earlier checkpoints are intact",
-                         *missing, transport_.host(*missing), kAnswerSeconds)});
+  fail_here(
+      {ErrorKind::kPeer,
+       fmt::format("a signal asks for a stop, but {} has not answered within {:g} s, so the run ends at once; the "
+                   "model was not saved, and earlier checkpoints are intact",
+                   place_of(transport_, *missing), kAnswerSeconds)});
 }
 
 // The user has asked for an end, so a rank that got the signal ends at once.
 void Progress::blame_hanging(int peer, double waited, const std::string& where) {
   ends_at_once_ = has_called_;
-  blame(peer, fmt::format("rank {} on host {} hangs: it sends heartbeats, but others have waited for it for {:.0f} s "
-                          "{}{}. Look at its output and at its host, and resume the run",
-                          peer, transport_.host(peer), waited, where,
+  blame(peer, fmt::format("{} hangs: it sends heartbeats, but others have waited for it for {:.0f} s {}{}. Look at its "
+                          "output and at its host, and resume the run",
+                          place_of(transport_, peer), waited, where,
                           stop_at_ ? ", and a signal asks for a stop; the model was not saved" : ""));
 }
 

@@ -89,9 +89,9 @@ void Watchdog::tell_of_work() {
     peer.was_told_of = true;
     if (!options_.warn) continue;
     options_.warn(
-        fmt::format("rank {} on host {} has been reading or writing files for {:.0f} s; the others wait for "
-                    "it. Look at its disk or network file system",
-                    rank, transport_.host(rank), seconds));
+        fmt::format("{} has been reading or writing files for {:.0f} s; the others wait for it. Look at its disk or "
+                    "network file system",
+                    place_of(transport_, rank), seconds));
   }
 }
 
@@ -111,9 +111,8 @@ void Watchdog::look_after(int rank) {
     peer.warned = true;
     if (options_.warn) {
       options_.warn(
-          fmt::format("rank {} on host {} has been silent for {:.0f} s (round {}, {}); the run ends if it stays "
-                      "silent for {:.0f} s",
-                      rank, transport_.host(rank), silent, peer.position.round, phase_name(peer.position.phase),
+          fmt::format("{} has been silent for {:.0f} s (round {}, {}); the run ends if it stays silent for {:.0f} s",
+                      place_of(transport_, rank), silent, peer.position.round, phase_name(peer.position.phase),
                       options_.peer_timeout_seconds));
     }
   }
@@ -121,10 +120,9 @@ void Watchdog::look_after(int rank) {
 
 std::string Watchdog::describe_dead(int rank, const Position& position, double silent_seconds) const {
   return fmt::format(
-      "rank {} on host {} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from "
-      "round "
-      "{} ({}). Look at its output and at its host, and resume the run",
-      rank, transport_.host(rank), silent_seconds, position.round, phase_name(position.phase));
+      "{} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from round {} ({}). "
+      "Look at its output and at its host, and resume the run",
+      place_of(transport_, rank), silent_seconds, position.round, phase_name(position.phase));
 }
 
 // Whoever hears the news passes it on, because the connection of two others may be cut.
@@ -275,9 +273,8 @@ void Watchdog::on_message(std::uint32_t token, std::size_t bytes) {
   const Signal signal = peer(rank).received;
   if (bytes != sizeof(Signal) || signal.magic != Signal{}.magic) {
     fail(ErrorKind::kPeer,
-         "rank {} on host {} runs another version of the program, or has another byte order; start the same program on "
-         "all hosts",
-         rank, transport_.host(rank));
+         "{} runs another version of the program, or has another byte order; start the same program on all hosts",
+         place_of(transport_, rank));
   }
   peer(rank).last_heard = now_;
   peer(rank).warned = false;
@@ -336,13 +333,13 @@ void Watchdog::handle_news(int rank, const Signal& signal) {
   if (signal.kind == Kind::kBlamed) {
     message = text;
   } else if (signal.kind == Kind::kFailed) {
-    message = fmt::format("rank {} on host {} has failed in round {} ({}): {}", signal.subject,
-                          transport_.host(signal.subject), position.round, phase_name(position.phase), text);
+    message = fmt::format("{} has failed in round {} ({}): {}", place_of(transport_, signal.subject), position.round,
+                          phase_name(position.phase), text);
   } else if (signal.subject == rank_) {
     message = fmt::format(
-        "the other processes count this one (rank {} on host {}) as dead: they did not hear from it for {:.1f} s. Was "
-        "it stopped, or its network cut off?",
-        rank_, transport_.host(rank_), signal.silent_seconds);
+        "the other processes count this one ({}) as dead: they did not hear from it for {:.1f} s. Was it stopped, or "
+        "its network cut off?",
+        place_of(transport_, rank_), signal.silent_seconds);
   } else {
     message = describe_dead(signal.subject, position, signal.silent_seconds);
   }

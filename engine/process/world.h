@@ -69,6 +69,8 @@ class World {
   int local_size() const noexcept { return local_size_; }
   // Returns the host of a rank. A single process calls its own "localhost".
   const std::string& host(int rank) const { return hosts_.at(static_cast<std::size_t>(rank)); }
+  // Names a rank in messages: "rank 2 on host b".
+  std::string place(int rank) const { return place_of(rank, host(rank)); }
 
   // Replaces `bytes` on every rank by the bytes of `root`.
   void broadcast(std::string& bytes, int root = 0);

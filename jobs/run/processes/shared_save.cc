@@ -167,7 +167,7 @@ void SharedSave::add_files(const Wanted& wanted, CheckpointWriter& writer, bool 
   const std::vector<Part>& parts = wanted.parts.get();
   if (failure) std::rethrow_exception(failure);
   for (std::size_t rank = 1; rank < parts.size() && !is_lost; ++rank) {
-    const std::string place = fmt::format("rank {} on host {}", rank, wanted.world->host(static_cast<int>(rank)));
+    const std::string place = wanted.world->place(static_cast<int>(rank));
     if (parts[rank].failure) {
       throw Error(parts[rank].failure->kind(), fmt::format("{}: {}", place, parts[rank].failure->what()));
     }
