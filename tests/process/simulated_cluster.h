@@ -37,8 +37,9 @@ class SimulatedCluster {
 
   // Stops the rank for some seconds.
   void stall(int rank, double seconds);
-  // Lets the rank begin no operation for some seconds, while its heartbeats go on.
+  // Lets the rank begin no operation for some seconds, while its heartbeats go on; or only none on one of its streams.
   void compute(int rank, double seconds);
+  void compute(int rank, double seconds, int stream);
   // Gives the rank an error of its own. When it has told the others, its process is gone.
   void fail(int rank, const engine::Error& error);
 
