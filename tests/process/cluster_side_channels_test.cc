@@ -107,6 +107,20 @@ TEST_CASE("simulated cluster: nobody is blamed who is late for a file, but a sen
   CHECK(senders.all_arrived() != dies);
 }
 
+// The thread that takes files waits for another rank, but the rank itself has come to a stop.
+TEST_CASE("simulated cluster: a rank that hangs is named, though it waits for a file") {
+  Senders senders(4, 2, 5, /*flags=*/200);
+  SimulatedCluster cluster(
+      4, 5, std::ref(senders),
+      {.peer_timeout_seconds = 3.0, .operation_timeout_seconds = 10.0, .depth = 2, .pause_seconds = 0.5});
+  cluster.compute(1, 1e5, /*stream=*/1);
+  cluster.network().at(5.0, [&] { cluster.compute(0, 1e5, /*stream=*/0); });
+  REQUIRE(cluster.run(30.0));
+  for (int rank = 0; rank < 4; ++rank) {
+    CHECK_THAT(cluster.failure(rank).value_or(""), ContainsSubstring("rank 0 on host node-0 hangs"));
+  }
+}
+
 // A decision of the tuner takes three rounds of flags: rank 0 has chosen, all have prepared, some lack memory.
 TEST_CASE("simulated cluster: all ranks get the same flags at the same stride, however late they give theirs") {
   constexpr int kStrides = 60;
