@@ -51,9 +51,9 @@ void require_same_arguments(engine::process::World& world, const TrainArguments&
   const std::vector<int> others = world.agree(own);
   if (others.empty()) return;
   throw jobs::SharedError(engine::ErrorKind::kUsage,
-                          fmt::format("rank {} on host {} was started with other arguments than rank 0: all processes "
-                                      "of a run need the same job, --set, --output and --resume",
-                                      others.front(), world.host(others.front())));
+                          fmt::format("{} was started with other arguments than rank 0: all processes of a run need "
+                                      "the same job, --set, --output and --resume",
+                                      world.place(others.front())));
 }
 
 // Throws kUsage for options that only a run that is kept may have.
