@@ -8,7 +8,7 @@ PROGRAM := build/release/arbalest
 SOURCES := $(shell find autotuner bench cli dataflow engine jobs learners scheduler sma tests \
              -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
-.PHONY: demo test build asan tsan sanitize faults fuzz format format-check tidy clean bootstrap
+.PHONY: demo test build asan tsan sanitize faults fuzz packages format format-check tidy clean bootstrap
 
 demo: build/release/build.ninja
 	@cmake --build --preset release --target arbalest
@@ -52,6 +52,14 @@ fuzz:
 	@scripts/bootstrap.sh libclang-rt-14-dev
 	@$(MAKE) --no-print-directory build PRESET=fuzz
 	@tests/fuzz/run.sh build/fuzz $(FUZZ_RUNS)
+
+# Builds the wheel and the Debian package, installs each beside nothing else, and uses it.
+packages:
+	@scripts/bootstrap.sh dpkg-dev lintian groff-base python3-pip python3-venv
+	@mkdir -p build
+	@packaging/build.sh build/packages
+	@python3 -B tests/packages/wheel_test.py build/packages/*.whl
+	@python3 -B tests/packages/debian_test.py build/packages/*.deb
 
 format:
 	@scripts/bootstrap.sh clang-format

@@ -48,9 +48,9 @@ void require_same_program(World& world) {
   const std::vector<int> others = world.agree(own);
   if (others.empty()) return;
   throw jobs::SharedError(engine::ErrorKind::kUsage,
-                          fmt::format("rank {} on host {} runs another version of the program than rank 0 (arbalest "
-                                      "{}); install the same build on all hosts",
-                                      others.front(), world.host(others.front()), own));
+                          fmt::format("{} runs another version of the program than rank 0 (arbalest {}); install the "
+                                      "same build on all hosts",
+                                      world.place(others.front()), own));
 }
 
 int run_together(World& world, const std::function<int(World&)>& body) {
@@ -92,8 +92,7 @@ int run_in_processes(const std::function<int(World&)>& body) {
   } catch (const std::exception& error) {
     const engine::Error known = jobs::as_error(error);
     world->announce_failure(known);
-    report_error(exit_code(known.kind()),
-                 fmt::format("rank {} on host {}: {}", world->rank(), world->host(world->rank()), known.what()));
+    report_error(exit_code(known.kind()), fmt::format("{}: {}", world->place(world->rank()), known.what()));
     world->abort(exit_code(known.kind()));
   }
 }

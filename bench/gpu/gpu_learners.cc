@@ -146,11 +146,11 @@ class Point {
 
  private:
   jobs::JobOptions load(const Arguments& arguments, int period) const {
-    return arguments.job.load({"devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
-                               fmt::format("training.batch_size={}", arguments.batch),
-                               "training.precision=" + arguments.precision,
-                               fmt::format("synchronization.sma.period={}", period),
-                               "learning_rate.base=0.001"});  // a hundred epochs must not diverge
+    return arguments.job.load(
+        {"devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
+         fmt::format("training.batch_size={}", arguments.batch), "training.precision=" + arguments.precision,
+         fmt::format("synchronization.kind=sma{{period: {}}}", period), "learning_rate.base=0.001",
+         "learning_rate.with_learners=KEEP"});  // many epochs must not diverge
   }
 
   int learners_;

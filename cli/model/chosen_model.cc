@@ -44,22 +44,21 @@ ChosenModel final_model(const fs::path& run) {
 
 }  // namespace
 
-void add_run_arguments(CLI::App& command, RunArguments& arguments, const std::string& verb) {
+void add_run_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("RUN", arguments.run, "Directory of the run, or of one of its checkpoints")
       ->required()
       ->check(check_name);
   command
       .add_option("--checkpoint", arguments.checkpoint,
-                  fmt::format("Model to {} instead of the final one: best, last (the newest checkpoint), or the number "
-                              "of a checkpoint",
-                              verb))
+                  "Model to take instead of the final one: best, last (the newest checkpoint), or the number of a "
+                  "checkpoint")
       ->type_name("best|last|N")
       ->check(check_name);
   command
-      .add_option("--devices", arguments.devices,
-                  fmt::format("Device to {} on: cpu, cpu:0-1, cuda:0; repeatable (default: the run's devices, or those "
-                              "of this machine if the run's are missing)",
-                              verb))
+      .add_option(
+          "--devices", arguments.devices,
+          "Device to compute on: cpu, cpu:0-1, cuda:0; repeatable (default: the run's devices, or those of this "
+          "machine if the run's are missing)")
       ->type_name("NAME")
       ->expected(1)
       ->allow_extra_args(false)

@@ -18,8 +18,8 @@ struct RunArguments {
   std::vector<std::string> devices;  // empty: those of the run
 };
 
-// Adds RUN, --checkpoint and --devices. `verb`: "evaluate". `arguments` must outlive the parsing.
-void add_run_arguments(CLI::App& command, RunArguments& arguments, const std::string& verb);
+// Adds RUN, --checkpoint and --devices. `arguments` must outlive the parsing.
+void add_run_arguments(CLI::App& command, RunArguments& arguments);
 
 // Replaces RUN by its full path. Throws kUsage unless it is the directory of a run or checkpoint.
 void find_run(RunArguments& arguments);

@@ -60,6 +60,7 @@ int evaluate(EvaluateArguments arguments) {
   context.data_root = data_root_of(arguments);
   const jobs::EvaluationResult result =
       jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
+  log_warnings(result.warnings);
   const std::string metric = arguments.split + (result.rmse ? "_rmse" : "_accuracy");
   const double score = result.rmse.value_or(result.accuracy);
   if (const std::optional<double> saved = saved_score(model, job, set); saved && *saved != score) {
@@ -95,7 +96,7 @@ Command add_evaluate(CLI::App& program) {
       "last digits may differ.\n"
       "\n" +
       std::string(kExitCodesHelp));
-  add_run_arguments(*command, arguments->run, "evaluate");
+  add_run_arguments(*command, arguments->run);
   command
       ->add_option("--split", arguments->split,
                    "Set to evaluate on (default: test); validation is for jobs that have such a set")

@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <iostream>
-#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +23,7 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/model/chosen_model.h"
+#include "cli/model/line_reader.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
@@ -144,14 +143,13 @@ Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedMo
   jobs::LinePredictor predictor(model, arguments.top);
   Outcome outcome;
   if (!lines.write(text.header()) || !lines.flush()) return {.first_error = {}, .is_whole = false};
-  for (std::string line; std::getline(std::cin, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    const jobs::Prediction prediction = predictor.predict(line);
-    outcome.count(line, prediction);
-    outcome.is_whole = lines.write(text.line(line, prediction)) && lines.flush() && stop_signal == 0;
+  LineReader input(stop_signal);
+  while (const std::optional<std::string> line = input.next()) {
+    const jobs::Prediction prediction = predictor.predict(*line);
+    outcome.count(*line, prediction);
+    outcome.is_whole = lines.write(text.line(*line, prediction)) && lines.flush();
     if (!outcome.is_whole) break;
   }
-  if (std::cin.bad()) engine::fail(engine::ErrorKind::kData, "standard input cannot be read");
   return outcome;
 }
 
@@ -231,7 +229,7 @@ Command add_predict(CLI::App& program) {
       "An image that cannot be read gets a line with an error, and the exit code is 4 (--skip-errors: 0).\n"
       "\n" +
       std::string(kExitCodesHelp));
-  add_run_arguments(*command, arguments->run, "use");
+  add_run_arguments(*command, arguments->run);
   command
       ->add_option("INPUT", arguments->input,
                    "An image (JPEG, PNG); a folder of images; a text file with the path of an image per line, "
@@ -240,7 +238,7 @@ Command add_predict(CLI::App& program) {
       ->check([](const std::string& name) { return name == "-" ? "" : check_name(name); });
   command->add_option("--top", arguments->top, "Most probable classes to print (default: 5)")
       ->type_name("K")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+      ->check(CLI::Range(1, 1'000'000));
   const std::map<std::string, jobs::PredictionFormat> formats = {{"jsonl", jobs::PredictionFormat::kJsonl},
                                                                  {"csv", jobs::PredictionFormat::kCsv},
                                                                  {"text", jobs::PredictionFormat::kText}};

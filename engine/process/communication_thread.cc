@@ -172,6 +172,8 @@ void CommunicationThread::look_for_stop(Progress& progress) {
 bool CommunicationThread::take_orders(Progress& progress) {
   progress.watchdog().set_position(unpack(position_));
   progress.watchdog().set_peer_timeout(peer_timeout_);
+  progress.watchdog().set_working(file_works_ > 0);
+  progress.set_enqueued(enqueued_);
   {
     const std::lock_guard lock(mutex_);
     if (!std::exchange(has_orders_, false)) return false;

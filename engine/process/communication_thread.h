@@ -65,6 +65,11 @@ class CommunicationThread {
   void check(double seconds);
   void set_position(const Position& position) noexcept;
   void set_peer_timeout(double seconds) noexcept;
+  // Sets how many all-reduces this process has enqueued (Progress::set_enqueued).
+  void set_enqueued(std::uint64_t all_reduces) noexcept { enqueued_ = all_reduces; }
+  // Any thread may begin such work while another one is at it (World::FileWork).
+  void begin_file_work() noexcept { ++file_works_; }
+  void end_file_work() noexcept { --file_works_; }
   // Watches a number that becomes a signal's when that asks for a polite stop (Progress::request_stop). It must outlive
   // the thread. If the process must end at once, the exit code is 128 + the signal.
   void watch_stop(const std::atomic<int>& signal) noexcept { stop_signal_ = &signal; }
@@ -103,6 +108,8 @@ class CommunicationThread {
   std::unique_ptr<Transport> transport_;
   std::atomic<std::uint64_t> position_{0};  // round * 256 + phase
   std::atomic<double> peer_timeout_;
+  std::atomic<int> file_works_{0};
+  std::atomic<std::uint64_t> enqueued_{0};  // all-reduces
   std::atomic<const std::atomic<int>*> stop_signal_{nullptr};
 
   std::mutex mutex_;

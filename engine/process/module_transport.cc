@@ -138,7 +138,7 @@ std::vector<fs::path> module_directories() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (error) fail(ErrorKind::kUsage, "cannot find the program's own folder: /proc/self/exe: {}", error.message());
   const fs::path directory = program.parent_path();
-  return {directory, directory.parent_path() / "lib" / "arbalest"};
+  return {directory, directory.parent_path() / "lib" / "arbalest" / "modules"};
 }
 
 std::unique_ptr<Transport> open_module_transport(const Launch& launch, const std::vector<fs::path>& directories) {

@@ -9,14 +9,34 @@ namespace arbalest::engine::process {
 
 Progress::Progress(Transport& transport, WatchdogOptions options, double now)
     : transport_(transport), watchdog_(transport, std::move(options), now), now_(now), awake_(now) {
-  watchdog_.on_question([this](int channel) {
-    return std::ranges::any_of(active_, [channel](const Active& active) { return active.channel == channel; });
+  watchdog_.on_question([this](int channel) { return is_late(channel); });
+}
+
+// Whether others that wait for the operation of a channel wait for this rank itself. It is not late if it waits for
+// another rank in something that comes before the operation. All ranks begin their operations in the same order, but
+// the streams start the all-reduces in any order. So a rank that waits always waits for one that is behind it, and the
+// last one of them is late.
+bool Progress::is_late(int channel) const {
+  const bool has_come = has_come_to(channel);
+  return std::ranges::none_of(active_, [&](const Active& active) {
+    if (active.channel == channel) return true;
+    if (active.channel == kDirectChannel || active.operation->done()) return false;
+    return !has_come || (is_all_reduce_channel(channel) && is_all_reduce_channel(active.channel) &&
+                         comes_before(active.channel, channel));
   });
+}
+
+// Whether this rank has begun the operation of a channel, or has enqueued it.
+bool Progress::has_come_to(int channel) const {
+  if (channel == kSignalChannel) return state_ != State::kRunning;
+  if (is_all_reduce_channel(channel)) return comes_before(channel, all_reduce_channel(enqueued_));
+  return channel == last_control_ || (last_control_ != kSignalChannel && comes_before(channel, last_control_));
 }
 
 void Progress::start(Operation& operation, int channel) {
   ARBALEST_CHECK(state_ == State::kRunning);
   active_.push_back({&operation, channel, awake_.seconds()});
+  if (is_control_channel(channel)) last_control_ = channel;
   attempt([&] { operation.start(transport_, channel); });
 }
 
@@ -45,6 +65,7 @@ bool Progress::step(double now) {
   awake_.advance(now);
   if (calls_ || (called_at_ && was_stopped)) {
     calls_ = false;
+    has_called_ = true;
     called_at_ = awake_.seconds();
     watchdog_.call_all();
   }
@@ -56,6 +77,8 @@ bool Progress::step(double now) {
     beats = watchdog_.tick(now);
     moved = transport_.poll();
   });
+  if (watchdog_.is_any_working()) worked_at_ = awake_.seconds();
+  if (watchdog_.has_call() && !stop_at_) stop_at_ = awake_.seconds();
   if (state_ == State::kRunning || state_ == State::kClosing) check_for_failure();
   if (state_ == State::kRunning || state_ == State::kClosing) check_connection();
   if (state_ == State::kRunning || state_ == State::kClosing) check_stop();
@@ -79,9 +102,9 @@ void Progress::check_connection() {
   const Broken broken = std::move(broken_.front());
   broken_.erase(broken_.begin());
   if (watchdog_.has_parted(broken.peer)) return;  // its process has ended, and nobody waits for it
-  blame(broken.peer, fmt::format("rank {} on host {} is dead or cut off: its connection with rank {} has failed ({}). "
-                                 "Look at its output and at its host, and resume the run",
-                                 broken.peer, transport_.host(broken.peer), transport_.rank(), broken.reason));
+  blame(broken.peer, fmt::format("{} is dead or cut off: its connection with rank {} has failed ({}). Look at its "
+                                 "output and at its host, and resume the run",
+                                 place_of(transport_, broken.peer), transport_.rank(), broken.reason));
 }
 
 // The connection of two ranks that do not watch each other may be cut, and a rank whose program hangs still sends
@@ -103,17 +126,22 @@ void Progress::check_operation(const Active& active, int peer) {
   // The programs of the ranks have lost step: one has ended while another still waits for it. But the library's own
   // operations wait for all ranks as long as any is missing, so ranks that are cut off get the time to be named first.
   if (watchdog_.is_gone_since(peer, 3.0 * watchdog_.peer_timeout())) {
-    return blame(peer, fmt::format("internal error: rank {} on host {} has ended, but rank {} still waits for it in an "
-                                   "operation ({}); please report this",
-                                   peer, transport_.host(peer), transport_.rank(), active.operation->name()));
+    return blame(peer, fmt::format("internal error: {} has ended, but rank {} still waits for it in an operation ({}); "
+                                   "please report this",
+                                   place_of(transport_, peer), transport_.rank(), active.operation->name()));
   }
-  if (waited >= watchdog_.operation_timeout() && watchdog_.has_denied(peer, active.channel)) {
-    return blame(peer, fmt::format("rank {} on host {} hangs: it sends heartbeats, but others have waited for it for "
-                                   "{:.0f} s in an operation ({}). Look at its output and at its host, and resume the "
-                                   "run",
-                                   peer, transport_.host(peer), waited, active.operation->name()));
+  if (is_too_late(active.since) && watchdog_.is_late(peer, active.channel)) {
+    return blame_hanging(peer, waited, fmt::format("in an operation ({})", active.operation->name()));
   }
   watchdog_.ask(peer, active.channel);
+}
+
+// Whether a rank that others have waited for since then hangs, if it is not in the same operation. A rank that works on
+// files may keep any other one waiting, which is then late itself.
+bool Progress::is_too_late(double since) const {
+  const double now = awake_.seconds();
+  if (now - std::max(since, worked_at_) >= watchdog_.operation_timeout()) return true;
+  return stop_at_ && now - std::max({since, worked_at_, *stop_at_}) >= kStopTimeouts * watchdog_.peer_timeout();
 }
 
 // Each rank waits for the farewell of all others.
@@ -122,10 +150,8 @@ void Progress::check_end() {
   if (waited < watchdog_.peer_timeout()) return;
   for (int peer = 0; peer < transport_.size(); ++peer) {
     if (peer == transport_.rank() || watchdog_.has_said_farewell(peer)) continue;
-    if (waited >= watchdog_.operation_timeout() && watchdog_.has_denied(peer, kSignalChannel)) {
-      return blame(peer, fmt::format("rank {} on host {} hangs: it sends heartbeats, but others have waited for it for "
-                                     "{:.0f} s at the end of the run. Look at its output and at its host",
-                                     peer, transport_.host(peer), waited));
+    if (is_too_late(closing_since_) && watchdog_.is_late(peer, kSignalChannel)) {
+      return blame_hanging(peer, waited, "at the end of the run");
     }
     watchdog_.ask(peer, kSignalChannel);
   }
@@ -138,10 +164,20 @@ void Progress::check_stop() {
   if (awake_.seconds() - *called_at_ < kAnswerSeconds) return;
   called_at_.reset();
   ends_at_once_ = true;
-  fail_here({ErrorKind::kPeer,
-             fmt::format("a signal asks for a stop, but rank {} on host {} has not answered within {:g} s, so the run "
-                         "ends at once; the model was not saved, and earlier checkpoints are intact",
-                         *missing, transport_.host(*missing), kAnswerSeconds)});
+  fail_here(
+      {ErrorKind::kPeer,
+       fmt::format("a signal asks for a stop, but {} has not answered within {:g} s, so the run ends at once; the "
+                   "model was not saved, and earlier checkpoints are intact",
+                   place_of(transport_, *missing), kAnswerSeconds)});
+}
+
+// The user has asked for an end, so a rank that got the signal ends at once.
+void Progress::blame_hanging(int peer, double waited, const std::string& where) {
+  ends_at_once_ = has_called_;
+  blame(peer, fmt::format("{} hangs: it sends heartbeats, but others have waited for it for {:.0f} s {}{}. Look at its "
+                          "output and at its host, and resume the run",
+                          place_of(transport_, peer), waited, where,
+                          stop_at_ ? ", and a signal asks for a stop; the model was not saved" : ""));
 }
 
 void Progress::blame(int peer, const std::string& reason) {

@@ -2,6 +2,7 @@
 // communication thread (communication_thread.h) calls step(), and so does the simulated cluster of the tests.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,8 @@ class Progress {
   // Starts an operation of all ranks, in kRunning only. It must live until it is forgotten or the state is kFailed:
   // once there is a failure, not even a done operation may be freed before kFailed.
   void start(Operation& operation, int channel);
+  // Sets how many all-reduces this rank has enqueued. Their streams may start them later.
+  void set_enqueued(std::uint64_t all_reduces) noexcept { enqueued_ = all_reduces; }
   // Forgets an operation that is done.
   void forget(const Operation& operation);
 
@@ -46,7 +49,8 @@ class Progress {
 
   // A signal asks this process for a polite stop, which takes the agreement of all ranks. If the communication thread
   // of any rank does not answer within kAnswerSeconds, this rank fails, and must_end_at_once(). A rank that computes
-  // for a long time does answer.
+  // for a long time does answer. From then on all ranks count a rank as hanging that is kStopTimeouts peer timeouts
+  // late for an operation.
   void request_stop() noexcept { calls_ = true; }
   bool must_end_at_once() const noexcept { return ends_at_once_; }
 
@@ -73,9 +77,13 @@ class Progress {
   void check_connection();
   void check_operations();
   void check_operation(const Active& active, int peer);
+  bool is_late(int channel) const;
+  bool has_come_to(int channel) const;
+  bool is_too_late(double since) const;
   void check_end();
   void check_stop();
   void blame(int peer, const std::string& reason);
+  void blame_hanging(int peer, double waited, const std::string& where);
 
   Transport& transport_;
   Watchdog watchdog_;
@@ -85,16 +93,23 @@ class Progress {
   AwakeClock awake_;  // it does not count the time in which this process was stopped itself
   double spread_until_ = 0.0;
   double closing_since_ = 0.0;  // on the clock awake_
+  double worked_at_ = 0.0;      // on the clock awake_: when last any rank worked on files
   bool calls_ = false;
+  bool has_called_ = false;
   std::optional<double> called_at_;  // on the clock awake_, while answers to the call are missing
+  std::optional<double> stop_at_;    // on the clock awake_: when this rank heard that a signal asks for a stop
   bool ends_at_once_ = false;
   std::vector<Active> active_;
-  std::vector<Broken> broken_;  // connections that have failed, in order
+  std::uint64_t enqueued_ = 0;
+  int last_control_ = kSignalChannel;  // channel of the last operation on bytes or flags that has been started
+  std::vector<Broken> broken_;         // connections that have failed, in order
 };
 
 // The news of a failure get this long to leave.
 inline constexpr double kSpreadSeconds = 1.0;
 // All ranks have this long to hear of a polite stop.
 inline constexpr double kAnswerSeconds = 1.0;
+// A rank that keeps others waiting for so many peer timeouts prevents a polite stop.
+inline constexpr double kStopTimeouts = 2.0;
 
 }  // namespace arbalest::engine::process

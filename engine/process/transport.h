@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "engine/error.h"
 
 namespace arbalest::engine::process {
@@ -71,6 +73,10 @@ class Transport {
   // Ends all processes. Does not return if the library can do it.
   virtual void abort(int exit_code) noexcept = 0;
 };
+
+// Names a rank in messages: "rank 2 on host b".
+inline std::string place_of(int rank, const std::string& host) { return fmt::format("rank {} on host {}", rank, host); }
+inline std::string place_of(const Transport& transport, int rank) { return place_of(rank, transport.host(rank)); }
 
 // MPI libraries may forbid greater tags.
 inline constexpr int kMaxChannel = 32767;

@@ -48,10 +48,14 @@ bool Watchdog::tick(double now) {
       peer.last_heard += pause;
       if (peer.farewell_at) *peer.farewell_at += pause;
       if (peer.asked_at) *peer.asked_at += pause;
+      peer.working_since += pause;
     }
   }
   const bool beats = now_ >= next_beat_;
-  if (beats) next_beat_ = now_ + beat_seconds();
+  if (beats) {
+    next_beat_ = now_ + beat_seconds();
+    tell_of_work();
+  }
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     if (peer(rank).watched || peer(rank).asked_at) look_after(rank);
@@ -59,6 +63,36 @@ bool Watchdog::tick(double now) {
     send_due(rank);
   }
   return beats;
+}
+
+bool Watchdog::is_any_working() const noexcept {
+  return std::ranges::any_of(peers_, [](const Peer& peer) { return peer.is_working; });
+}
+
+void Watchdog::set_working(int rank, bool is_working) {
+  Peer& peer = this->peer(rank);
+  if (is_working && !peer.is_working) peer.working_since = now_;
+  peer.is_working = is_working;
+  peer.was_told_of &= is_working;
+}
+
+// All ranks must know, because one that waits for this rank keeps others waiting. Rank 0 warns.
+void Watchdog::tell_of_work() {
+  if (peer(rank_).is_working != is_working_) {
+    set_working(rank_, is_working_);
+    for (int rank = 0; rank < size_; ++rank) peer(rank).owes_work = rank != rank_;
+  }
+  for (int rank = 0; rank < size_ && rank_ == 0; ++rank) {
+    Peer& peer = this->peer(rank);
+    const double seconds = now_ - peer.working_since;
+    if (!peer.is_working || peer.was_told_of || seconds < options_.operation_timeout_seconds) continue;
+    peer.was_told_of = true;
+    if (!options_.warn) continue;
+    options_.warn(
+        fmt::format("{} has been reading or writing files for {:.0f} s; the others wait for it. Look at its disk or "
+                    "network file system",
+                    place_of(transport_, rank), seconds));
+  }
 }
 
 void Watchdog::look_after(int rank) {
@@ -77,9 +111,8 @@ void Watchdog::look_after(int rank) {
     peer.warned = true;
     if (options_.warn) {
       options_.warn(
-          fmt::format("rank {} on host {} has been silent for {:.0f} s (round {}, {}); the run ends if it stays "
-                      "silent for {:.0f} s",
-                      rank, transport_.host(rank), silent, peer.position.round, phase_name(peer.position.phase),
+          fmt::format("{} has been silent for {:.0f} s (round {}, {}); the run ends if it stays silent for {:.0f} s",
+                      place_of(transport_, rank), silent, peer.position.round, phase_name(peer.position.phase),
                       options_.peer_timeout_seconds));
     }
   }
@@ -87,10 +120,9 @@ void Watchdog::look_after(int rank) {
 
 std::string Watchdog::describe_dead(int rank, const Position& position, double silent_seconds) const {
   return fmt::format(
-      "rank {} on host {} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from "
-      "round "
-      "{} ({}). Look at its output and at its host, and resume the run",
-      rank, transport_.host(rank), silent_seconds, position.round, phase_name(position.phase));
+      "{} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from round {} ({}). "
+      "Look at its output and at its host, and resume the run",
+      place_of(transport_, rank), silent_seconds, position.round, phase_name(position.phase));
 }
 
 // Whoever hears the news passes it on, because the connection of two others may be cut.
@@ -129,11 +161,12 @@ void Watchdog::ask(int rank, int channel) {
   if (!peer.asked_at) peer.asked_at = now_;
 }
 
-bool Watchdog::has_denied(int rank, int channel) const noexcept {
-  return peers_[static_cast<std::size_t>(rank)].denied == channel;
+bool Watchdog::is_late(int rank, int channel) const noexcept {
+  return peers_[static_cast<std::size_t>(rank)].late_for == channel;
 }
 
 void Watchdog::call_all() {
+  has_call_ = true;
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_) peer(rank).owes_call = peer(rank).is_called = true;
   }
@@ -208,7 +241,7 @@ void Watchdog::send_due(int rank) {
     send(rank, {.kind = Kind::kLast});
   } else if (peer.owes_answer) {
     const int channel = *std::exchange(peer.owes_answer, std::nullopt);
-    send(rank, {.kind = is_under_way_ && is_under_way_(channel) ? Kind::kUnderWay : Kind::kNotUnderWay,
+    send(rank, {.kind = is_late_ && !is_late_(channel) ? Kind::kNotLate : Kind::kLate,
                 .round = position_.round,
                 .phase = static_cast<std::uint32_t>(position_.phase),
                 .subject = channel});
@@ -218,6 +251,9 @@ void Watchdog::send_due(int rank) {
   } else if (peer.owes_call && !failure_) {
     peer.owes_call = false;
     send(rank, {.kind = Kind::kCall});
+  } else if (peer.owes_work && !failure_) {
+    peer.owes_work = false;
+    send(rank, {.kind = this->peer(rank_).is_working ? Kind::kWorking : Kind::kNotWorking});
   } else if (peer.owes_beat && !failure_) {
     peer.owes_beat = false;
     send(rank, {.kind = Kind::kBeat, .round = position_.round, .phase = static_cast<std::uint32_t>(position_.phase)});
@@ -237,9 +273,8 @@ void Watchdog::on_message(std::uint32_t token, std::size_t bytes) {
   const Signal signal = peer(rank).received;
   if (bytes != sizeof(Signal) || signal.magic != Signal{}.magic) {
     fail(ErrorKind::kPeer,
-         "rank {} on host {} runs another version of the program, or has another byte order; start the same program on "
-         "all hosts",
-         rank, transport_.host(rank));
+         "{} runs another version of the program, or has another byte order; start the same program on all hosts",
+         place_of(transport_, rank));
   }
   peer(rank).last_heard = now_;
   peer(rank).warned = false;
@@ -271,17 +306,22 @@ void Watchdog::handle(int rank, const Signal& signal) {
       peer.owes_answer = signal.subject;
       send_due(rank);
       break;
-    case Kind::kUnderWay:
-    case Kind::kNotUnderWay:
+    case Kind::kNotLate:
+    case Kind::kLate:
       peer.position = position;
-      peer.denied = signal.kind == Kind::kNotUnderWay ? std::optional<int>(signal.subject) : std::nullopt;
+      peer.late_for = signal.kind == Kind::kLate ? std::optional<int>(signal.subject) : std::nullopt;
       break;
     case Kind::kCall:
+      has_call_ = true;
       peer.owes_presence = true;
       send_due(rank);
       break;
     case Kind::kPresent:
       peer.is_called = false;
+      break;
+    case Kind::kWorking:
+    case Kind::kNotWorking:
+      set_working(rank, signal.kind == Kind::kWorking);
       break;
   }
 }
@@ -293,13 +333,13 @@ void Watchdog::handle_news(int rank, const Signal& signal) {
   if (signal.kind == Kind::kBlamed) {
     message = text;
   } else if (signal.kind == Kind::kFailed) {
-    message = fmt::format("rank {} on host {} has failed in round {} ({}): {}", signal.subject,
-                          transport_.host(signal.subject), position.round, phase_name(position.phase), text);
+    message = fmt::format("{} has failed in round {} ({}): {}", place_of(transport_, signal.subject), position.round,
+                          phase_name(position.phase), text);
   } else if (signal.subject == rank_) {
     message = fmt::format(
-        "the other processes count this one (rank {} on host {}) as dead: they did not hear from it for {:.1f} s. Was "
-        "it stopped, or its network cut off?",
-        rank_, transport_.host(rank_), signal.silent_seconds);
+        "the other processes count this one ({}) as dead: they did not hear from it for {:.1f} s. Was it stopped, or "
+        "its network cut off?",
+        place_of(transport_, rank_), signal.silent_seconds);
   } else {
     message = describe_dead(signal.subject, position, signal.silent_seconds);
   }

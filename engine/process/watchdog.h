@@ -20,7 +20,8 @@ namespace arbalest::engine::process {
 
 struct WatchdogOptions {
   double peer_timeout_seconds = 30.0;  // a rank that is silent for longer is dead
-  // A rank that is this late for an operation hangs, though it sends heartbeats.
+  // A rank that is this late for an operation hangs, though it sends heartbeats. The time in which any rank works on
+  // files does not count.
   double operation_timeout_seconds = 600.0;
   // This function gets warnings, on the thread that calls the watchdog. It may be empty.
   std::function<void(const std::string& message)> warn = {};
@@ -39,6 +40,10 @@ class Watchdog final : private Listener {
     if (position.phase != position_.phase) next_beat_ = now_;
     position_ = position;
   }
+  // Sets whether this rank works on files, for as long as they take. The others hear of it with the next heartbeat.
+  void set_working(bool is_working) noexcept { is_working_ = is_working; }
+  // Returns whether any rank works on files, as far as this one knows. Ranks that wait for it may be late, too.
+  bool is_any_working() const noexcept;
 
   // Call it before each poll of the transport, and often enough: at least every kLongestPause. Returns whether it was
   // time for a heartbeat.
@@ -57,17 +62,19 @@ class Watchdog final : private Listener {
   // Returns whether the news of a failure have left this process.
   bool has_spread_failure() const noexcept;
 
-  // Sets the function that answers whether this rank has the operation of a channel under way.
-  void on_question(std::function<bool(int channel)> answer) { is_under_way_ = std::move(answer); }
+  // Sets the function that answers whether this rank is late for the operation of a channel.
+  void on_question(std::function<bool(int channel)> answer) { is_late_ = std::move(answer); }
   // Asks another rank the same. From the first question until any message comes from it, this rank watches it.
   void ask(int rank, int channel);
-  // Returns whether the rank last answered that the operation is not under way there.
-  bool has_denied(int rank, int channel) const noexcept;
+  // Returns whether the rank last answered that it is late.
+  bool is_late(int rank, int channel) const noexcept;
 
   // Asks every other rank for a sign of life. Its communication thread answers, whatever the rest of it does.
   void call_all();
   // Returns the first rank that has not answered the last call, unless that rank has taken its leave.
   std::optional<int> missing() const noexcept;
+  // Returns whether this rank or another one has called.
+  bool has_call() const noexcept { return has_call_; }
 
   // Begins the polite end: this rank starts no further operation. When all ranks have said so, each sends one last
   // message.
@@ -89,13 +96,15 @@ class Watchdog final : private Listener {
     kFarewell,
     kLast,
     kQuestion,
-    kUnderWay,
-    kNotUnderWay,
+    kNotLate,
+    kLate,
     kCall,
-    kPresent
+    kPresent,
+    kWorking,
+    kNotWorking
   };
   struct Signal {
-    std::uint32_t magic = 0x6172'6233;
+    std::uint32_t magic = 0x6172'6234;
     Kind kind = Kind::kBeat;
     std::uint64_t round = 0;
     std::uint32_t phase = 0;
@@ -117,10 +126,14 @@ class Watchdog final : private Listener {
     std::optional<int> owes_question;
     std::optional<int> owes_answer;
     std::optional<double> asked_at;  // the first question since its last message
-    std::optional<int> denied;       // the channel of its last answer, if that was no
+    std::optional<int> late_for;     // the channel of its last answer, if it is late
     bool owes_call = false;
     bool owes_presence = false;
     bool is_called = false;  // and has not answered
+    bool is_working = false;
+    bool owes_work = false;  // is to hear whether this rank works on files
+    double working_since = 0.0;
+    bool was_told_of = false;  // a warning has said that it works for long
     bool owes_farewell = false;
     bool owes_last = false;
     bool sent_last = false;
@@ -135,6 +148,8 @@ class Watchdog final : private Listener {
   void send_due(int rank);
   void send(int rank, const Signal& signal);
   void look_after(int rank);
+  void set_working(int rank, bool is_working);
+  void tell_of_work();
   void begin_last_messages();
   static void set_text(Signal& signal, const std::string& text);
   void fail_with(const std::string& message, const Signal& news, int except);
@@ -150,7 +165,9 @@ class Watchdog final : private Listener {
   double next_beat_;
   Position position_;
   std::vector<Peer> peers_;
-  std::function<bool(int channel)> is_under_way_;
+  std::function<bool(int channel)> is_late_;
+  bool is_working_ = false;
+  bool has_call_ = false;
   bool said_farewell_ = false;
   std::optional<std::string> failure_;
   bool failed_here_ = false;

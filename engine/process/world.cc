@@ -117,8 +117,21 @@ std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> va
   }
 }
 
+std::uint64_t World::next_turn() noexcept {
+  if (communication_ != nullptr) communication_->set_enqueued(turns_ + 1);
+  return turns_++;
+}
+
 void World::set_position(std::uint64_t round, Phase phase) noexcept {
   if (communication_ != nullptr) communication_->set_position({round, phase});
+}
+
+World::FileWork::FileWork(const World& world) : communication_(world.communication_.get()) {
+  if (communication_ != nullptr) communication_->begin_file_work();
+}
+
+World::FileWork::~FileWork() {
+  if (communication_ != nullptr) communication_->end_file_work();
 }
 
 void World::watch_stop(const std::atomic<int>& signal) noexcept {

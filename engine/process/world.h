@@ -69,6 +69,8 @@ class World {
   int local_size() const noexcept { return local_size_; }
   // Returns the host of a rank. A single process calls its own "localhost".
   const std::string& host(int rank) const { return hosts_.at(static_cast<std::size_t>(rank)); }
+  // Names a rank in messages: "rank 2 on host b".
+  std::string place(int rank) const { return place_of(rank, host(rank)); }
 
   // Replaces `bytes` on every rank by the bytes of `root`.
   void broadcast(std::string& bytes, int root = 0);
@@ -98,12 +100,24 @@ class World {
   std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::span<float> values);
   // Draws the number of the next all-reduce. Call it where work is enqueued, because all ranks enqueue in the same
   // order; streams may run the all-reduces in another order.
-  std::uint64_t next_turn() noexcept { return turns_++; }
+  std::uint64_t next_turn() noexcept;
 
   // Tells what this process is doing. Heartbeats carry it. Any thread may call.
   void set_position(std::uint64_t round, Phase phase) noexcept;
   // A process that is silent for longer counts as dead. Any thread may call.
   void set_peer_timeout(double seconds) noexcept;
+  // While one of these lives, this process works on files and keeps the others waiting, for as long as that takes. They
+  // do not take it, or another one that waits for it, for a process that hangs. Any thread may make one.
+  class FileWork {
+   public:
+    explicit FileWork(const World& world);
+    ~FileWork();
+    FileWork(const FileWork&) = delete;
+    FileWork& operator=(const FileWork&) = delete;
+
+   private:
+    CommunicationThread* const communication_;
+  };
   // Watches a number that becomes a signal's when that asks this process for a polite stop. If another process does not
   // answer within a second, the run ends at once, with exit code 128 + the signal. `signal` must outlive the world.
   void watch_stop(const std::atomic<int>& signal) noexcept;

@@ -14,6 +14,7 @@
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/saved_run.h"
+#include "jobs/export/atomic_file.h"
 #include "jobs/export/safetensors.h"
 
 namespace arbalest::jobs {
@@ -38,6 +39,18 @@ std::optional<Number> number_in(const std::map<std::string, std::string>& metada
   return number;
 }
 
+std::optional<BestModel> best_model_of(const fs::path& file) {
+  try {
+    const auto metadata = read_safetensors_metadata(file);
+    const auto score = number_in<double>(metadata, kScore);
+    const auto batches = number_in<std::uint64_t>(metadata, kBatches);
+    if (score && batches) return BestModel{*score, *batches};
+  } catch (const engine::Error& error) {
+    if (error.kind() != engine::ErrorKind::kCheckpoint) throw;  // the file is missing or damaged
+  }
+  return std::nullopt;
+}
+
 // A model that best.safetensors can be made of.
 struct Source {
   BestModel model;
@@ -55,8 +68,16 @@ void add_checkpoints(const fs::path& checkpoints, std::uint64_t batches, std::ve
   }
 }
 
+// Adds a file with a best model of a run.
+void add_best(const fs::path& file, const BestModelNeeds& needs, std::vector<Source>& sources) {
+  const std::optional<BestModel> best = best_model_of(file);
+  if (!best || (best->batches > needs.batches && best != needs.best)) return;
+  sources.push_back({*best, [file] { return read_safetensors(file); }});
+}
+
 std::vector<Source> sources_of(const BestModelNeeds& needs) {
   std::vector<Source> sources;
+  add_best(needs.run_directory / kEarlierBest, needs, sources);
   add_checkpoints(checkpoints_of(needs.run_directory), needs.batches, sources);
   if (needs.checkpoint.empty()) return sources;
   const fs::path around = needs.checkpoint.parent_path();
@@ -64,10 +85,8 @@ std::vector<Source> sources_of(const BestModelNeeds& needs) {
   if (fs::equivalent(around, checkpoints_of(needs.run_directory), error)) return sources;
   add_checkpoints(around, needs.batches, sources);
   const fs::path run = around.parent_path();
-  if (const std::optional<BestModel> best = best_model_in(run);
-      best && (best->batches <= needs.batches || best == needs.best)) {
-    sources.push_back({*best, [file = run / kBestModel] { return read_safetensors(file); }});
-  }
+  add_best(run / kBestModel, needs, sources);
+  add_best(run / kEarlierBest, needs, sources);
   return sources;
 }
 
@@ -108,18 +127,28 @@ void write_best_model(const fs::path& run_directory, const scheduler::Tensors& m
 }
 
 std::optional<BestModel> best_model_in(const fs::path& run_directory) {
-  try {
-    const auto metadata = read_safetensors_metadata(run_directory / kBestModel);
-    const auto score = number_in<double>(metadata, kScore);
-    const auto batches = number_in<std::uint64_t>(metadata, kBatches);
-    if (score && batches) return BestModel{*score, *batches};
-  } catch (const engine::Error& error) {
-    if (error.kind() != engine::ErrorKind::kCheckpoint) throw;  // the file is missing or damaged
-  }
-  return std::nullopt;
+  return best_model_of(run_directory / kBestModel);
 }
 
-std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const Warn& warn) {
+void keep_earlier_best(const fs::path& run_directory) {
+  const fs::path file = run_directory / kBestModel;
+  const fs::path earlier = run_directory / kEarlierBest;
+  forget_earlier_best(run_directory);
+  std::error_code error;
+  fs::create_hard_link(file, earlier, error);   // best.safetensors is there all the time
+  if (error) fs::rename(file, earlier, error);  // the file system has no hard links
+  if (error) fail_write(earlier, error.value());
+}
+
+void forget_earlier_best(const fs::path& run_directory) {
+  std::error_code error;
+  fs::remove(run_directory / kEarlierBest, error);
+  if (error) fail_write(run_directory / kEarlierBest, error.value());
+}
+
+namespace {
+
+std::optional<BestModel> find_best_model(const BestModelNeeds& needs, const Warn& warn) {
   const fs::path file = needs.run_directory / kBestModel;
   const bool is_kept = needs.best && best_model_in(needs.run_directory) == needs.best;
   if (is_kept && needs.keeps) return needs.best;
@@ -135,7 +164,7 @@ std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const
   std::vector<Source> sources = sources_of(needs);
   std::ranges::stable_sort(sources, [&](const Source& a, const Source& b) {
     if ((a.model == needs.best) != (b.model == needs.best)) return a.model == needs.best;
-    return needs.smaller_is_better ? a.model.score < b.model.score : a.model.score > b.model.score;
+    return needs.order.is_better(a.model.score, b.model.score);
   });
   std::optional<BestModel> taken;
   for (const Source& source : sources) {
@@ -148,6 +177,14 @@ std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const
                    text_of(*needs.best), kBestModel,
                    taken ? fmt::format("is that of {}, the best of the checkpoints", text_of(*taken))
                          : "will be the model of the next epoch that ends"));
+  return taken;
+}
+
+}  // namespace
+
+std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs, const Warn& warn) {
+  const std::optional<BestModel> taken = find_best_model(needs, warn);
+  if (!needs.best || taken == needs.best || !needs.keeps) forget_earlier_best(needs.run_directory);
   return taken;
 }
 

@@ -9,16 +9,24 @@
 #include <string>
 
 #include "jobs/checkpoint/run_state.h"
+#include "jobs/checkpoint/score_order.h"
 #include "jobs/export/model_description.h"
 #include "scheduler/training_state.h"
 
 namespace arbalest::jobs {
 
 inline constexpr const char* kBestModel = "best.safetensors";
+// The best model that the last checkpoint names, while best.safetensors is already a better one.
+inline constexpr const char* kEarlierBest = "best.safetensors.earlier";
 
 // `metadata`: the model's description. Throws as write_safetensors does.
 void write_best_model(const std::filesystem::path& run_directory, const scheduler::Tensors& model,
                       const BestModel& best, const Metadata& metadata = {});
+
+// Keeps the present best.safetensors as the earlier one, which it replaces. Throws as fail_write does.
+void keep_earlier_best(const std::filesystem::path& run_directory);
+// Removes the earlier one, if there is any: the last checkpoint names best.safetensors.
+void forget_earlier_best(const std::filesystem::path& run_directory);
 
 // Returns what best.safetensors says about itself; none if there is no such file, or if it does not tell.
 std::optional<BestModel> best_model_in(const std::filesystem::path& run_directory);
@@ -30,15 +38,15 @@ struct BestModelNeeds {
   std::uint64_t batches = 0;              // mini-batches that it has trained
   std::optional<BestModel> best = {};     // RunState::best_model
   bool keeps = true;                      // whether the job keeps a best model
-  bool smaller_is_better = false;
+  ScoreOrder order = {};
   Metadata metadata = {};  // the model's description
 };
 
 // Makes best.safetensors the model that `needs.best` names. A file of another model gets the name
-// best.safetensors.superseded. The bytes come from that file, from the run of the checkpoint, or from a checkpoint that
-// was saved with this model. If none of them has it, best.safetensors becomes the best model of the checkpoints until
-// here, or there is none. Returns the model that the file holds then. `warn` is told what is missing or renamed, and
-// of errors.
+// best.safetensors.superseded. The bytes come from that file, from the earlier one, from the run of the checkpoint, or
+// from a checkpoint that was saved with this model. If none of them has it, best.safetensors becomes the best model of
+// the checkpoints until here, or there is none. Returns the model that the file holds then. `warn` is told what is
+// missing or renamed, and of errors.
 std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs,
                                               const std::function<void(const std::string&)>& warn);
 

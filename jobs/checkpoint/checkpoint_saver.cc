@@ -32,20 +32,21 @@ void attempt(std::string& failure, const std::function<void()>& write) {
 
 fs::path checkpoints_of(const fs::path& run_directory) { return run_directory / "checkpoints"; }
 
-CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const CheckpointOptions& options,
-                                 bool smaller_is_better, std::uint64_t from_batches, double from_seconds,
-                                 std::optional<BestModel> best)
+CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const CheckpointOptions& options, ScoreOrder order,
+                                 std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best)
     : run_directory_(run_directory),
       checkpoints_(checkpoints_of(run_directory)),
       options_(options),
-      smaller_is_better_(smaller_is_better),
+      order_(order),
       last_batches_(from_batches),
       last_seconds_(from_seconds),
-      best_(best) {
+      best_(best),
+      named_(best) {
   sweep_partial(checkpoints_);
 }
 
 CheckpointSaver::~CheckpointSaver() {
+  begun_.reset();  // its thread ends
   if (writing_.valid()) writing_.wait();
 }
 
@@ -66,7 +67,7 @@ bool CheckpointSaver::holds(std::uint64_t batches) const {
 
 bool CheckpointSaver::is_best(double score) const {
   const std::optional<BestModel> to_beat = best();
-  return options_.keep_best > 0 && (!to_beat || is_better(score, to_beat->score));
+  return options_.keep_best > 0 && (!to_beat || order_.is_better(score, to_beat->score));
 }
 
 void CheckpointSaver::skip(std::uint64_t batches, double seconds) {
@@ -77,32 +78,45 @@ void CheckpointSaver::skip(std::uint64_t batches, double seconds) {
 std::unique_ptr<CheckpointWriter> CheckpointSaver::begin(std::uint64_t batches, double seconds) {
   collect();
   skip(batches, seconds);
-  try {
-    return std::make_unique<CheckpointWriter>(checkpoints_, batches);
-  } catch (const engine::Error& error) {
-    keep({.batches = batches, .is_checkpoint = true, .path = {}, .failure = error.what()});
-    return nullptr;
-  }
+  SaveResult result{.batches = batches, .is_checkpoint = true, .path = {}, .failure = {}};
+  std::unique_ptr<CheckpointWriter> writer;
+  attempt(result.failure, [&] {
+    auto begun = std::make_unique<CheckpointWriter>(checkpoints_, batches);
+    std::promise<std::function<SaveResult()>> work;
+    try {
+      writing_ = std::async(std::launch::async, [given = work.get_future()]() mutable { return given.get()(); });
+    } catch (const std::system_error& error) {
+      engine::fail(engine::ErrorKind::kOutOfMemory,
+                   "no thread is left that could write it ({}); look at 'ulimit -u' and at pids.max",
+                   error.code().message());
+    }
+    begun_ = std::move(work);
+    writer = std::move(begun);
+  });
+  if (!writer) keep(std::move(result));
+  return writer;
 }
 
 // The state is large, so the closures share it instead of copying it.
 void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best, std::unique_ptr<CheckpointWriter> writer,
                            AddFiles add_files) {
-  collect();
+  if (!begun_) collect();
   skip(saved.training.batches, seconds);
   if (is_best) best_written_ = saved.run.best_model;
-  const bool may_run_here = !add_files;  // else this thread is waited for
-  start(
-      last_batches_,
-      [this, is_best, add_files = std::move(add_files), shared = std::make_shared<const SavedRun>(std::move(saved)),
-       begun = std::make_shared<std::unique_ptr<CheckpointWriter>>(std::move(writer))](SaveResult& result) {
-        result.is_checkpoint = true;
-        attempt(result.failure, [&] { result.path = write_run(*shared, std::move(*begun), add_files); });
-        // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
-        if (is_best) write_best(shared->model, shared->run.best_model.value(), shared->metadata, result);
-        if (!result.path.empty()) attempt(result.failure, [&] { retain(result); });
-      },
-      may_run_here);
+  start(last_batches_,
+        [this, is_best, add_files = std::move(add_files), shared = std::make_shared<const SavedRun>(std::move(saved)),
+         begun = std::make_shared<std::unique_ptr<CheckpointWriter>>(std::move(writer))](SaveResult& result) {
+          result.is_checkpoint = true;
+          attempt(result.failure, [&] { result.path = write_run(*shared, std::move(*begun), add_files); });
+          // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
+          if (is_best) write_best(shared->model, shared->run.best_model.value(), shared->metadata, result);
+          if (result.path.empty()) return;
+          result.named = shared->run.best_model;
+          attempt(result.failure, [&] {
+            if (best_model_in(run_directory_) == result.named) forget_earlier_best(run_directory_);
+            retain(result);
+          });
+        });
 }
 
 // Other processes write their files in any case, and wait for this one to take them.
@@ -133,6 +147,7 @@ void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestMode
                                  SaveResult& result) const {
   std::string failure;
   attempt(failure, [&] {
+    if (named_ && best_model_in(run_directory_) == named_) keep_earlier_best(run_directory_);
     write_best_model(run_directory_, model, best, metadata);
     result.best = best;
   });
@@ -141,16 +156,16 @@ void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestMode
                                         best.batches, kBestModel, failure));
 }
 
-void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write, bool may_run_here) {
+void CheckpointSaver::start(std::uint64_t batches, const std::function<void(SaveResult&)>& write) {
   const auto task = [batches, write] {
     SaveResult result{.batches = batches, .path = {}, .failure = {}};
     attempt(result.failure, [&] { write(result); });
     return result;
   };
+  if (begun_) return std::exchange(begun_, std::nullopt)->set_value(task);
   try {
     writing_ = std::async(std::launch::async, task);
   } catch (const std::system_error&) {  // no thread is left
-    if (!may_run_here) throw;
     keep(task());
   }
 }
@@ -165,6 +180,7 @@ void CheckpointSaver::collect() {
 
 void CheckpointSaver::keep(SaveResult result) {
   if (result.best) best_ = result.best;
+  if (!result.path.empty()) named_ = result.named;
   best_written_.reset();
   results_.push_back(std::move(result));
 }
@@ -188,7 +204,7 @@ void CheckpointSaver::retain(SaveResult& result) {
     const std::optional<double> score = score_of(checkpoint);
     if (score) scored.emplace_back(*score, checkpoint.batches);
   }
-  std::ranges::stable_sort(scored, [this](const auto& a, const auto& b) { return is_better(a.first, b.first); });
+  std::ranges::stable_sort(scored, [this](const auto& a, const auto& b) { return order_.is_better(a.first, b.first); });
   scored.resize(std::min(scored.size(), static_cast<std::size_t>(options_.keep_best)));
   std::vector<std::uint64_t> best;
   for (const auto& [score, batches] : scored) best.push_back(batches);

@@ -13,6 +13,7 @@
 
 #include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/saved_run.h"
+#include "jobs/checkpoint/score_order.h"
 #include "jobs/options/job_options.h"
 
 namespace arbalest::jobs {
@@ -25,6 +26,7 @@ struct SaveResult {
   std::string failure;                     // why it failed; the checkpoints before it are intact
   std::vector<std::string> warnings = {};  // about best.safetensors and other checkpoints
   std::optional<BestModel> best = {};      // the model that became best.safetensors
+  std::optional<BestModel> named = {};     // the best model that the checkpoint names
 };
 
 // Adds the files of other processes to a checkpoint that has all files of this one. `is_lost`: those have failed, so
@@ -34,8 +36,8 @@ using AddFiles = std::function<void(CheckpointWriter& writer, bool is_lost)>;
 class CheckpointSaver {
  public:
   // Checkpoints go below `run_directory`/checkpoints. `from`: position from which the run goes on; the first interval
-  // begins there. `best`: best.safetensors, if an earlier process of the run wrote that.
-  CheckpointSaver(const std::filesystem::path& run_directory, const CheckpointOptions& options, bool smaller_is_better,
+  // begins there. `best`: best.safetensors, if an earlier process of the run wrote that; the checkpoint names it.
+  CheckpointSaver(const std::filesystem::path& run_directory, const CheckpointOptions& options, ScoreOrder order,
                   std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best);
   ~CheckpointSaver();  // waits for a save under way
   CheckpointSaver(const CheckpointSaver&) = delete;
@@ -51,7 +53,7 @@ class CheckpointSaver {
   // best.safetensors once the save under way has ended well; none if there is no such file.
   std::optional<BestModel> best() const { return best_written_ ? best_written_ : best_; }
   // Notes that best.safetensors is this model, or that there is none. No save may be under way.
-  void set_best(std::optional<BestModel> best) { best_ = best; }
+  void set_best(std::optional<BestModel> best) { best_ = named_ = best; }
 
   // Counts a save that could not begin, so that the next one is due an interval later.
   void skip(std::uint64_t batches, double seconds);
@@ -60,7 +62,8 @@ class CheckpointSaver {
   // `writer`: a checkpoint that begin() has begun; `add_files`: adds files of other processes to it.
   void save(SavedRun saved, double seconds, bool is_best, std::unique_ptr<CheckpointWriter> writer = nullptr,
             AddFiles add_files = {});
-  // Begins a checkpoint whose files other processes write, too. Returns null if that fails; the next result says why.
+  // Begins a checkpoint whose files other processes write, too, with the thread that save() will use. Returns null if
+  // that fails; the next result says why.
   std::unique_ptr<CheckpointWriter> begin(std::uint64_t batches, double seconds);
   // Writes best.safetensors only. `metadata`: the model's description.
   void save_best(scheduler::Tensors model, const BestModel& best, Metadata metadata = {});
@@ -69,9 +72,9 @@ class CheckpointSaver {
   std::optional<SaveResult> take_result(bool wait);
 
  private:
-  // Runs `write`, which fills in the result, on a thread of its own. No save may be under way.
-  // `may_run_here`: whether `write` runs on this thread if no other can be started.
-  void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write, bool may_run_here = true);
+  // Runs `write`, which fills in the result, on the thread that begin() has started, or on one of its own. If no thread
+  // can be started, it runs here. No save may be under way.
+  void start(std::uint64_t batches, const std::function<void(SaveResult&)>& write);
   std::filesystem::path write_run(const SavedRun& saved, std::unique_ptr<CheckpointWriter> writer,
                                   const AddFiles& add_files) const;
   void write_best(const scheduler::Tensors& model, const BestModel& best, const Metadata& metadata,
@@ -80,19 +83,20 @@ class CheckpointSaver {
   bool is_writing() const;
   void collect();
   void retain(SaveResult& result);
-  bool is_better(double score, double than) const { return smaller_is_better_ ? score < than : score > than; }
 
   std::filesystem::path run_directory_;
   std::filesystem::path checkpoints_;
   CheckpointOptions options_;
-  bool smaller_is_better_;
+  ScoreOrder order_;
   std::uint64_t last_batches_;
   double last_seconds_;
   std::optional<BestModel> best_;          // best.safetensors
+  std::optional<BestModel> named_;         // the best model that the last whole checkpoint names
   std::optional<BestModel> best_written_;  // the model that the save under way makes best.safetensors
   std::future<SaveResult> writing_;
-  std::vector<SaveResult> results_;  // not taken yet
-  std::set<std::string> told_;       // warnings about other checkpoints, which each save would repeat
+  std::optional<std::promise<std::function<SaveResult()>>> begun_;  // gives the thread of begin() its work
+  std::vector<SaveResult> results_;                                 // not taken yet
+  std::set<std::string> told_;  // warnings about other checkpoints, which each save would repeat
 };
 
 // The directory of a run's checkpoints.

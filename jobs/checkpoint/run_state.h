@@ -69,7 +69,8 @@ struct RunState {
   PlateauState plateau;
   RollbackState rollbacks;
   std::optional<double> time_to_accuracy_seconds;
-  std::optional<double> present_score;  // of the model at this point, if it was just evaluated at the end of an epoch
+  std::optional<double> recent_seconds;  // of the run, at the last of ScoreHistory::recent
+  std::optional<double> present_score;   // of the model at this point, if it was just evaluated at the end of an epoch
 
   std::optional<BestModel> best_model;  // best.safetensors; none: there is no such file
 

@@ -24,9 +24,12 @@ class AtomicFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Moves the file to its place, so that it survives a power loss. Nothing may be written afterwards.
   void commit();
+  // Moves the file to its place without waiting for the disk, for files that show the present: after a power loss the
+  // file may be empty.
+  void replace();
 
  private:
-  void sync_and_close();
+  void close_file();
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;

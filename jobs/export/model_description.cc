@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -149,6 +150,14 @@ class Reader {
     }
     if (std::cmp_not_equal(names.size(), description.outputs)) fail(kClassNames, "it has not one name for each output");
     description.class_names = names.get<std::vector<std::string>>();
+    const std::set<std::string_view> unlike(description.class_names.begin(), description.class_names.end());
+    if (unlike.size() != description.class_names.size()) fail(kClassNames, "a name is there twice");
+    const auto is_line = [](const std::string& name) {
+      return !name.empty() && std::ranges::all_of(name, [](unsigned char c) { return c >= ' ' && c != 0x7F; });
+    };
+    if (!std::ranges::all_of(description.class_names, is_line)) {
+      fail(kClassNames, "a name is empty or has a control character");
+    }
   }
 
   const Metadata& metadata_;

@@ -48,7 +48,8 @@ using Metadata = std::map<std::string, std::string>;
 Metadata to_metadata(const ModelDescription& description);
 
 // Reads them back. None if the file holds no description, such as one of an older version. Throws
-// ErrorKind::kCheckpoint, naming the pair but not the file, if the description is damaged.
+// ErrorKind::kCheckpoint, naming the pair but not the file, if the description is damaged: also by class names that
+// repeat, are empty or have control characters.
 std::optional<ModelDescription> description_in(const Metadata& metadata);
 
 }  // namespace arbalest::jobs

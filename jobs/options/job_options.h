@@ -106,6 +106,7 @@ enum class TuningObjective { kThroughput, kGoodput };
 struct LearnerBounds {
   int min = 1;
   int max = 1;
+  bool max_is_given = false;  // by the job; otherwise it is a default, which data and schemes may lower
   TuningObjective objective = TuningObjective::kThroughput;
 };
 

@@ -1,13 +1,9 @@
 #include "jobs/run/class_scores.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/error.h"
-#include "engine/operator.h"
-#include "jobs/run/data/dataset_placement.h"
-#include "jobs/run/weights/saved_model.h"
-#include "learners/inference_runner.h"
+#include "engine/ops/softmax_cross_entropy.h"
 
 namespace arbalest::jobs {
 
@@ -56,25 +52,6 @@ std::optional<double> ClassScores::accuracy(std::int64_t label) const {
 
 std::optional<double> ClassScores::precision(std::int64_t predicted) const {
   return ratio(count(predicted, predicted), predictions(predicted));
-}
-
-ClassScores score_classes(const JobOptions& job, std::span<const dataflow::NamedTensor> model, engine::Device& device,
-                          dataflow::BatchRing& ring) {
-  const std::int64_t batch = evaluation_batch_size(job);
-  learners::InferenceModel loaded(*job.graph, device,
-                                  {.batch = batch,
-                                   .threads = device.cores(),
-                                   .precision = job.training.precision,
-                                   .output = output_layer(*job.graph)});
-  loaded.load(model);
-  learners::InferenceRunner runner(loaded);
-  ClassScores scores(job.data.input.classes);
-  while (const std::optional<dataflow::Batch> next = ring.next()) {
-    scores.add(runner.run(*next).output, {next->labels, static_cast<std::size_t>(batch)});
-    ring.release(next->number);
-  }
-  ring.restart();
-  return scores;
 }
 
 }  // namespace arbalest::jobs

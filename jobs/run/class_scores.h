@@ -6,11 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "dataflow/input/batches/batch_ring.h"
-#include "dataflow/parameter_layout.h"
-#include "engine/device.h"
-#include "jobs/options/job_options.h"
-
 namespace arbalest::jobs {
 
 class ClassScores {
@@ -38,10 +33,5 @@ class ClassScores {
   std::int64_t classes_;
   std::vector<std::int64_t> confusion_;  // [classes, classes]: row: label, column: predicted class
 };
-
-// Predicts every example of `ring` with the saved `model`, on all cores of `device`. The ring must hold images, and is
-// left at its start.
-ClassScores score_classes(const JobOptions& job, std::span<const dataflow::NamedTensor> model, engine::Device& device,
-                          dataflow::BatchRing& ring);
 
 }  // namespace arbalest::jobs

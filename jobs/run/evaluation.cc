@@ -1,20 +1,29 @@
 #include "jobs/run/evaluation.h"
 
 #include <cmath>
+#include <memory>
 
+#include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/batches/batch_ring.h"
+#include "engine/devices.h"
 #include "engine/error.h"
+#include "engine/host/pool.h"
+#include "engine/host/topology.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/data/dataset_loading.h"
+#include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/model_scores.h"
-#include "jobs/run/session.h"
 #include "jobs/run/weights/saved_model.h"
+#include "scheduler/inference_fleet.h"
 
 namespace arbalest::jobs {
 
-EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
-                              const RunContext& context, const EvaluationOptions& options) {
-  const EvaluationSet set = options.set;
-  const bool validates = set == EvaluationSet::kValidation;
-  if (validates && !job.data.has_validation()) {
+namespace {
+
+using learners::InferenceRunner;
+
+void check(const JobOptions& job, const EvaluationOptions& options) {
+  if (options.set == EvaluationSet::kValidation && !job.data.has_validation()) {
     engine::fail(
         engine::ErrorKind::kUsage,
         "the job '{}' has no validation set (data.validation) and names no files of one; evaluate it on the test set",
@@ -23,36 +32,104 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   if (options.per_class && job.data.input.has_ids()) {
     engine::fail(engine::ErrorKind::kUsage, "the job '{}' predicts numbers and has no classes", job.name);
   }
-  const std::vector<dataflow::NamedTensor> model = read_finite_model(model_path, sha256);
-  JobOptions fitting = job;
-  // Any number of learners may evaluate, and it does not change.
-  fitting.learners_are_given = false;
-  fitting.tuned.reset();
-  fitting.schedule.clear();
-  const auto session =
-      open_session(fitting, context.data_root, validates ? Session::Purpose::kValidation : Session::Purpose::kTest,
-                   context.device_options, options.per_class ? Session::Input::kRing : Session::Input::kResident);
+}
+
+std::unique_ptr<dataflow::Dataset> load_set(const JobOptions& job, const RunContext& context, EvaluationSet set,
+                                            engine::host::Pool& pool, std::vector<std::string>& warnings) {
+  if (set == EvaluationSet::kValidation) return load_validation_set(job.data, context.data_root, pool, warnings);
+  // Each image is read once, so none is kept decoded.
+  return load_dataset(job.data, context.data_root, dataflow::Split::kTest, pool, warnings, Decoding::kOnReading);
+}
+
+// Adds up the results of mini-batches, as the scheduler does.
+class Sums {
+ public:
+  // `classes`: also counts predictions by class; null: no.
+  explicit Sums(ClassScores* classes) : classes_(classes) {}
+
+  void add(const dataflow::Batch& batch, const InferenceRunner::Result& result, std::int64_t batch_size) {
+    examples_ += batch.examples;
+    loss_ += static_cast<double>(result.step.loss_sum);
+    correct_ += static_cast<double>(result.step.correct);
+    correct_top5_ += static_cast<double>(result.step.correct_top5);
+    if (classes_ != nullptr) classes_->add(result.output, {batch.labels, static_cast<std::size_t>(batch_size)});
+  }
+
+  scheduler::Evaluation evaluation() const {
+    if (examples_ == 0) {
+      engine::fail(engine::ErrorKind::kData,
+                   "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
+    }
+    const auto examples = static_cast<double>(examples_);
+    return {.loss = loss_ / examples,
+            .accuracy = correct_ / examples,
+            .top5_accuracy = correct_top5_ / examples,
+            .examples = examples_};
+  }
+
+ private:
+  ClassScores* classes_;
+  std::int64_t examples_ = 0;
+  double loss_ = 0.0;
+  double correct_ = 0.0;
+  double correct_top5_ = 0.0;
+};
+
+// Evaluates the model on `data`. `classes`: as in Sums.
+scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::NamedTensor> model,
+                               const std::string& model_path, const dataflow::Dataset& data, const RunContext& context,
+                               engine::host::Pool& pool, ClassScores* classes) {
+  constexpr int kAhead = 2;  // mini-batches that are read ahead of each runner
+  std::vector<std::unique_ptr<engine::Device>> devices;
+  for (const engine::DeviceSpec& spec : job.devices) {
+    devices.push_back(engine::open_device(spec, context.device_options));
+  }
+  const std::int64_t batch_size = evaluation_batch_size(job);
+  scheduler::InferenceFleet fleet(*job.graph, devices, job.learners_per_device,
+                                  {.batch = batch_size,
+                                   .precision = job.training.precision,
+                                   .output = classes != nullptr ? output_layer(*job.graph) : "",
+                                   .training_batch = job.training.batch_size});
   try {
-    session->scheduler().load(model);
+    fleet.load(model);
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", model_path, error.what()));
   }
-  dataflow::BatchRing& ring = validates ? *session->validation_ring() : session->test_ring();
-  const scheduler::Evaluation evaluation = session->scheduler().evaluate(ring);
+  dataflow::SequentialOrder order(data.size(), batch_size);
+  dataflow::BatchRing ring(data, order, *devices.front(), pool, fleet.runners() * (1 + kAhead));
+  Sums sums(classes);
+  fleet.run(ring, [&](const dataflow::Batch& batch, const InferenceRunner::Result& result) {
+    sums.add(batch, result, batch_size);
+    return true;
+  });
+  return sums.evaluation();
+}
+
+}  // namespace
+
+EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                              const RunContext& context, const EvaluationOptions& options) {
+  check(job, options);
+  const std::vector<dataflow::NamedTensor> model = read_finite_model(model_path, sha256);
+  engine::host::Pool pool(engine::host::usable_cores());
+  EvaluationResult result;
+  result.set = options.set;
+  const auto data = load_set(job, context, options.set, pool, result.warnings);
+  if (options.per_class) result.classes.emplace(job.data.input.classes);
+  const scheduler::Evaluation evaluation =
+      evaluate(job, model, model_path, *data, context, pool, result.classes ? &*result.classes : nullptr);
   if (!std::isfinite(evaluation.loss)) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "'{}' is of no use: its loss on the {} set is {}, so what it predicts means nothing; the run that "
                  "saved it had diverged",
-                 model_path, to_string(set), unsigned_nan(evaluation.loss));
+                 model_path, to_string(options.set), unsigned_nan(evaluation.loss));
   }
-  return {.set = set,
-          .loss = evaluation.loss,
-          .accuracy = evaluation.accuracy,
-          .top5_accuracy = top5_accuracy(evaluation, job.data.input.classes),
-          .rmse = rmse(evaluation, job.data.input),
-          .examples = evaluation.examples,
-          .classes =
-              options.per_class ? std::optional(score_classes(fitting, model, session->device(), ring)) : std::nullopt};
+  result.loss = evaluation.loss;
+  result.accuracy = evaluation.accuracy;
+  result.top5_accuracy = top5_accuracy(evaluation, job.data.input.classes);
+  result.rmse = rmse(evaluation, job.data.input);
+  result.examples = evaluation.examples;
+  return result;
 }
 
 }  // namespace arbalest::jobs

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "jobs/options/job_options.h"
 #include "jobs/run/class_scores.h"
@@ -18,17 +19,19 @@ struct EvaluationResult {
   std::optional<double> top5_accuracy;  // only with more than five classes
   std::optional<double> rmse;           // replaces the accuracies if it is the metric
   std::int64_t examples = 0;
-  std::optional<ClassScores> classes{};  // if asked for
+  std::optional<ClassScores> classes{};    // if asked for
+  std::vector<std::string> warnings = {};  // about the data
 };
 
 struct EvaluationOptions {
   EvaluationSet set = EvaluationSet::kTest;
-  bool per_class = false;  // for classifiers: also counts predictions by class, in a second pass over the set
+  bool per_class = false;  // for classifiers: also counts predictions by class
 };
 
-// Evaluates the model with the run's own job.txtpb. Throws kUsage if the run has no such set, or no classes and
-// per_class is asked for, kCheckpoint if the model is unusable or its SHA-256 differs from `sha256` ("" if unknown),
-// and kDiverged if its loss is not finite.
+// Evaluates the model with the run's own job.txtpb, on as many runners as the job has learners. They run forward only:
+// no gradient and no state of an optimizer takes memory. The result has the bits of the run's own evaluation. Throws
+// kUsage if the run has no such set, or no classes and per_class is asked for, kCheckpoint if the model is unusable or
+// its SHA-256 differs from `sha256` ("" if unknown), and kDiverged if its loss is not finite.
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                               const RunContext& context, const EvaluationOptions& options = {});
 

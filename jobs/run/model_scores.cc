@@ -1,6 +1,5 @@
 #include "jobs/run/model_scores.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/error.h"
@@ -54,16 +53,9 @@ double ModelScores::score(const scheduler::Evaluation& evaluation) const {
   return predicts_numbers() ? std::sqrt(evaluation.loss) : evaluation.accuracy;
 }
 
-// Returns the best score, including the present model's. A model without a finite loss has no score.
-std::optional<double> ModelScores::better(const Set& set) const {
-  if (!set.evaluation || !std::isfinite(set.evaluation->loss)) return set.best;
-  const double now = score(*set.evaluation);
-  if (!set.best) return now;
-  return predicts_numbers() ? std::min(now, *set.best) : std::max(now, *set.best);
-}
-
 bool ModelScores::count_epoch() {
-  of(accuracy_set_).best = better(of(accuracy_set_));
+  std::optional<double>& best = of(accuracy_set_).best;
+  best = order().better(decisive_score(), best);
   count_patience();
   const scheduler::Evaluation& judged = *of(accuracy_set_).evaluation;
   return std::isfinite(judged.loss) && target_.add(judged.accuracy);
@@ -71,8 +63,7 @@ bool ModelScores::count_epoch() {
 
 void ModelScores::count_patience() {
   const std::optional<double> now = decisive_score();
-  const double gain = now && improved_ ? (predicts_numbers() ? *improved_ - *now : *now - *improved_) : 0.0;
-  const bool improves = now && (!improved_ || (gain > 0.0 && gain >= min_improvement_));
+  const bool improves = order().improves(now, improved_, min_improvement_);
   if (improves) improved_ = now;
   epochs_since_ = improves ? 0 : epochs_since_ + 1;
 }

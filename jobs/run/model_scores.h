@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "jobs/checkpoint/run_state.h"
+#include "jobs/checkpoint/score_order.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/run_observer.h"
@@ -56,7 +57,7 @@ class ModelScores {
   std::optional<double> decisive_score() const;
   // The best of it at the end of an epoch.
   std::optional<double> best_score() const { return of(accuracy_set_).best; }
-  bool smaller_is_better() const noexcept { return predicts_numbers(); }
+  ScoreOrder order() const noexcept { return {.smaller_is_better = predicts_numbers()}; }
 
   // A checkpoint holds this part of earlier evaluations; continue_from() goes on from it.
   ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best, improved_, epochs_since_}; }
@@ -85,7 +86,6 @@ class ModelScores {
   Set& of(EvaluationSet set) noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
   void evaluate(Session& session, EvaluationSet set);
   double score(const scheduler::Evaluation& evaluation) const;
-  std::optional<double> better(const Set& set) const;
   void count_patience();
 
   dataflow::InputDescription input_;

@@ -18,7 +18,9 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr char kAndValidation = '+';  // between the fingerprints of the training set and of the validation set
+// These precede the fingerprints of a validation set with files of its own, and of the test set.
+constexpr char kAndValidation = '+';
+constexpr char kAndTest = '/';
 
 // The number of steps of the job's schedule that have begun at this point.
 std::size_t begun_steps(const JobOptions& job, std::uint64_t batches, double epochs) {
@@ -51,23 +53,33 @@ std::vector<int> tuned_learners(const std::vector<int>& saved, std::size_t all_d
   return learners;
 }
 
-// A validation set with files of its own is part of the data that a run depends on: it decides when the run ends.
+// The sets that evaluate a run are part of the data that it depends on: they decide when it ends, and tell its result.
 std::string fingerprint_of(const JobOptions& job, const Session& session) {
   std::string fingerprint = dataset_fingerprint(session.training_data());
   if (job.data.validation_files) {
     fingerprint += kAndValidation + dataset_fingerprint(session.evaluation_data(), session.test_examples(),
                                                         session.validation_examples());
   }
-  return fingerprint;
+  return fingerprint + kAndTest + dataset_fingerprint(session.evaluation_data(), 0, session.test_examples());
+}
+
+// Names the set that differs; "" if none does. Older checkpoints have no fingerprint of the test set.
+std::string changed_set(const std::string& saved, const std::string& present) {
+  const auto until = [](const std::string& text, char end) { return text.substr(0, text.find(end)); };
+  if (until(saved, kAndTest) == until(present, kAndTest)) {
+    return saved == present || saved.find(kAndTest) == std::string::npos ? "" : "test";
+  }
+  const bool is_training_same =
+      until(until(saved, kAndTest), kAndValidation) == until(until(present, kAndTest), kAndValidation);
+  return is_training_same ? "validation" : "training";
 }
 
 void check_origin(const RunOrigin& saved, const RunOrigin& present, std::vector<std::string>& warnings) {
-  if (saved.dataset != present.dataset) {
-    const auto training = [](const std::string& both) { return both.substr(0, both.find(kAndValidation)); };
+  if (const std::string changed = changed_set(saved.dataset, present.dataset); !changed.empty()) {
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the checkpoint was saved while training on other data: the {} set has changed since then; restore "
                  "it, or start a new run with another --output",
-                 training(saved.dataset) == training(present.dataset) ? "validation" : "training");
+                 changed);
   }
   const auto warn = [&](const char* what, const std::string& before, const std::string& now) {
     if (before == now) return;

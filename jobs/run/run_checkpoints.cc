@@ -11,8 +11,8 @@ namespace arbalest::jobs {
 
 RunCheckpoints::RunCheckpoints(LiveRun& run) : run_(run), origin_(run.origin()) {
   if (run.leads()) {
-    saver_.emplace(run.context.output_directory, run.job.checkpoint, run.scores.smaller_is_better(), batches(),
-                   run.seconds(), run.state.best_model);
+    saver_.emplace(run.context.output_directory, run.job.checkpoint, run.scores.order(), batches(), run.seconds(),
+                   run.state.best_model);
   }
   if (run.world.size() == 1) return;
   shared_.emplace(run.world, run.context.output_directory);
@@ -74,10 +74,13 @@ void RunCheckpoints::complete(SavedRun& saved, std::optional<double> score, bool
   saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
 }
 
-void RunCheckpoints::save(std::optional<double> score, bool is_best) {
+void RunCheckpoints::begin_save() {
   run_.enter(engine::process::Phase::kSaving);
-  report(/*wait=*/true);  // there is memory for one copy of the state
+  report(/*wait=*/true);
   if (run_.context.save_requests != nullptr) answered_requests_ = *run_.context.save_requests;
+}
+
+void RunCheckpoints::save(std::optional<double> score, bool is_best) {
   std::optional<SavedRun> saved = copy();
   if (!saved) return;
   if (saver_) complete(*saved, score, is_best);
@@ -109,8 +112,7 @@ void RunCheckpoints::write_again(SavedRun saved) {
 }
 
 void RunCheckpoints::save_between_rounds() {
-  report(/*wait=*/true);
-  if (run_.context.save_requests != nullptr) answered_requests_ = *run_.context.save_requests;
+  begin_save();
   // The end of an epoch may have saved this point, with its evaluated model.
   if (decide(saver_ && !saver_->holds(batches()))) {
     save(std::nullopt, /*is_best=*/false);
@@ -124,6 +126,7 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   const bool is_best = decide(saver_ && score && saver_->is_best(*score));
   const bool is_asked = run_.world.any_of(is_last || is_due() ? 1 : 0) != 0;
   if (is_asked || decide(saver_ && saver_->is_due(batches(), run_.seconds(), run_.state.epochs))) {
+    begin_save();
     save(score, is_best);
   } else if (is_best) {
     report(/*wait=*/true);
@@ -153,6 +156,7 @@ void refuse_save_requests(const RunContext& context, int& answered) {
 void RunCheckpoints::report(bool wait) {
   if (wait) collect_parts();
   if (!saver_) return;
+  const engine::process::World::FileWork work(run_.world);
   while (const std::optional<SaveResult> result = saver_->take_result(wait)) {
     const double epochs =
         static_cast<double>(result->batches) / static_cast<double>(run_.session->training_order().batches_per_epoch());

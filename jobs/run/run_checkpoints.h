@@ -53,7 +53,10 @@ class RunCheckpoints {
 
  private:
   RunState state_now() const;
-  // `score`: of the present model, if it was just evaluated. In a run of one process a lack of memory is a warning.
+  // Ends the save under way: there is memory for one copy of the state. Answers the requests so far.
+  void begin_save();
+  // Saves a checkpoint. Call begin_save() before. `score`: of the present model, if it was just evaluated. In a run of
+  // one process a lack of memory is a warning.
   void save(std::optional<double> score, bool is_best);
   std::optional<SavedRun> copy();
   // Completes what rank 0 writes.

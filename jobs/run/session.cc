@@ -152,8 +152,8 @@ void Session::load_evaluation_data(const JobOptions& job, const std::string& dat
   }
   if (purpose == Purpose::kTest) return;
   TrainingSets sets;
-  if (purpose == Purpose::kValidation && job.data.validation_files) {
-    sets.validation = load_dataset(job.data, data_root, dataflow::Split::kValidation, host_pool_, warnings_);
+  if (purpose == Purpose::kValidation) {
+    sets.validation = load_validation_set(job.data, data_root, host_pool_, warnings_);
   } else {
     sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
   }

@@ -204,6 +204,7 @@ class Trainer {
     const bool reached = run_.scores.count_epoch();
     RunSummary& summary = run_.summary;
     if (reached) summary.time_to_accuracy_seconds = elapsed;
+    run_.state.recent_seconds = elapsed;
     run_.state.time_to_accuracy_seconds = summary.time_to_accuracy_seconds;
     summary.epochs = epoch;
     run_.tell(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));

@@ -45,6 +45,7 @@ class Study {
 
   TuneResult search() {
     TunedChanges changes(job_, *session_, first_guess(job_));
+    if (!changes.warning().empty()) tell_(changes.warning());
     const Clock::time_point start = Clock::now();
     TuneResult result{.job = job_.name,
                       .devices = {},

@@ -120,6 +120,18 @@ TEST_CASE("predict: each line of standard input is answered before the next one 
   CHECK(lines[3] == "exit code 4");
 }
 
+TEST_CASE("predict: a signal ends the wait for a line, and no file of an output is left") {
+  const Completed result = trained().shell(
+      "mkfifo in\n"
+      "$predict - --output stopped.jsonl < in &\n"
+      "exec 3> in\n"
+      "echo images/a.png >&3\n"
+      // The handler is there once the program has its output, a file of another name.
+      "until ls stopped.jsonl.partial-* > /dev/null 2>&1; do sleep 0.05; done\n"
+      "kill -TERM $!; wait $!; echo \"exit code $?\"; exec 3>&-; rm in; ls stopped*\n");
+  CHECK(result.out == "exit code 143\n");
+}
+
 TEST_CASE("predict: an unreadable image is a line with an error, and exit code 4 unless errors are skipped") {
   write_text(trained() / "mixed.txt", "images/a.png\nbroken.png\nnowhere.png\nimages\nimages/b.jpg\n");
   const Completed result = trained().predict({"mixed.txt"});
@@ -138,6 +150,35 @@ TEST_CASE("predict: an unreadable image is a line with an error, and exit code 4
   CHECK(skipped.exit_code == 0);
   CHECK(skipped.out == result.out);
   CHECK_THAT(skipped.err, ContainsSubstring("warning: 3 of 5"));
+}
+
+TEST_CASE("predict: images of every broken kind are lines with an error, and the good ones beside them are predicted") {
+  const fs::path folder = trained() / "hostile";
+  fs::create_directories(folder / "7.png");  // a folder of that name
+  const std::string good = jpeg(gradient(30, 40));
+  write_text(folder / "0.jpg", good);
+  write_text(folder / "1.jpg", "");
+  write_text(folder / "2.jpg", "no image at all\n");
+  write_text(folder / "3.jpg", good.substr(0, good.size() / 2));
+  write_text(folder / "4.jpg", jpeg(gradient(30, 40, 4)));            // CMYK
+  write_text(folder / "5.jpg", jpeg_of_sides(good, 65'500, 65'500));  // more pixels than memory
+  write_text(folder / "6.png", png(gradient(28, 28, 1)).replace(60, 8, 8, '\xAA'));
+  fs::create_symlink("nowhere.png", folder / "8.png");
+  write_text(folder / "9.png", png(gradient(28, 28, 3), 16));  // 16 bits a sample, which can be read
+  write_text(folder / "notes.md", "no image, and not named like one");
+  const Completed result = trained().predict({"hostile", "--top", "1"});
+  CHECK(result.exit_code == 4);
+  CHECK_THAT(result.err, ContainsSubstring("left out 1 file that no image is named like"));
+  CHECK_THAT(result.err, ContainsSubstring("7 of 9 examples could not be predicted"));
+  const std::vector<std::string> lines = lines_of(result.out);
+  REQUIRE(lines.size() == 9);
+  for (const std::string& line : lines) {
+    const json row = json::parse(line);
+    const std::string name = fs::path(row["file"].get<std::string>()).filename().string();
+    CAPTURE(name);
+    CHECK(row.contains("top") == (name == "0.jpg" || name == "9.png"));
+    CHECK(row.contains("error") == !row.contains("top"));
+  }
 }
 
 TEST_CASE("predict: CSV has a header and a row for each example, whatever is in the name of a file") {

@@ -18,36 +18,72 @@ using engine::Precision;
 
 std::unique_ptr<engine::Device> open_gpu() { return engine::open_device(engine::parse_device("cuda:0")); }
 
-engine::Conv2dSpec small_convolution(const engine::Device& device, std::int64_t filters = 4) {
+engine::Conv2dSpec small_convolution(const engine::Device& device, std::int64_t filters, std::int64_t side) {
   return {.input = device.plain_layout({2, 3, 6, 5}, engine::DType::kFloat32),
           .filters = filters,
-          .window = {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}},
+          .window = {.kernel = {side, side}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}},
           .bias = false};
 }
 
-std::unique_ptr<engine::Operator> prepare(engine::Device& device, Precision precision, std::int64_t filters = 4) {
-  return device.prepare(small_convolution(device, filters), {.precision = precision});
+std::unique_ptr<engine::Operator> prepare(engine::Device& device, Precision precision, std::int64_t filters = 4,
+                                          std::int64_t side = 1) {
+  return device.prepare(small_convolution(device, filters, side), {.precision = precision});
 }
 
-std::vector<std::string> choices_in(Precision precision) {
+std::vector<std::string> choices_in(Precision precision, std::int64_t side) {
   const auto device = open_gpu();
-  static_cast<void>(prepare(*device, precision));
-  return engine::cuda_kernel_choices(*device);
+  static_cast<void>(prepare(*device, precision, 4, side));
+  std::vector<std::string> choices = engine::cuda_kernel_choices(*device);
+  REQUIRE(choices.size() == 3);
+  return choices;
 }
 
 }  // namespace
 
 TEST_CASE("a convolution takes the first repeatable algorithm with the math type that its precision allows") {
-  const std::vector<std::string> exact = choices_in(Precision::kFloat32);
-  REQUIRE(exact.size() == 3);
-  CHECK_THAT(exact[0], Contains("input 2x3x6x5, 4 filters of 3x3") &&
+  const std::vector<std::string> exact = choices_in(Precision::kFloat32, 1);
+  CHECK_THAT(exact[0], Contains("input 2x3x6x5, 4 filters of 1x1") &&
                            Contains(": output: IMPLICIT_PRECOMP_GEMM, no tensor cores, workspace 256 bytes"));
   CHECK_THAT(exact[1], Contains(": weight gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
   CHECK_THAT(exact[2], Contains(": input gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
   for (const Precision precision : {Precision::kTensorFloat32, Precision::kBFloat16}) {
     cuda_stand_in::reset();
-    for (const std::string& choice : choices_in(precision))
+    for (const std::string& choice : choices_in(precision, 3))
       CHECK_THAT(choice, Contains("WINOGRAD_NONFUSED, tensor cores"));
+  }
+}
+
+TEST_CASE("in float32, filters of 3 x 3 prefer Winograd's algorithm to cuDNN's first") {
+  for (const std::string& choice : choices_in(Precision::kFloat32, 3))
+    CHECK_THAT(choice, Contains("WINOGRAD_NONFUSED, no tensor cores, workspace 768 bytes"));
+}
+
+TEST_CASE(
+    "in float32, the gradients of filters of 3 x 3 without Winograd's algorithm prefer the Fourier transform for the "
+    "weights only") {
+  const auto device = open_gpu();
+  for (const char* call :
+       {"cudnnConvolutionForward", "cudnnConvolutionBackwardFilter", "cudnnConvolutionBackwardData"}) {
+    cuda_stand_in::fail_next(call, CUDNN_STATUS_NOT_SUPPORTED);
+  }
+  static_cast<void>(prepare(*device, Precision::kFloat32, 4, 3));
+  const std::vector<std::string> choices = engine::cuda_kernel_choices(*device);
+  CHECK_THAT(choices[0], Contains("output: IMPLICIT_PRECOMP_GEMM"));
+  CHECK_THAT(choices[1], Contains("weight gradient: FFT"));
+  CHECK_THAT(choices[2], Contains("input gradient: ALGO_1"));
+}
+
+TEST_CASE("larger filters do without Winograd's algorithm, and in float32 their gradients take the Fourier transform") {
+  const std::vector<std::string> exact = choices_in(Precision::kFloat32, 5);
+  CHECK_THAT(exact[0], Contains("output: IMPLICIT_PRECOMP_GEMM, no tensor cores"));
+  CHECK_THAT(exact[1], Contains("weight gradient: FFT, no tensor cores, workspace 640 bytes"));
+  CHECK_THAT(exact[2], Contains("input gradient: FFT, no tensor cores, workspace 640 bytes"));
+  for (const Precision precision : {Precision::kTensorFloat32, Precision::kBFloat16}) {
+    cuda_stand_in::reset();
+    const std::vector<std::string> choices = choices_in(precision, 5);
+    CHECK_THAT(choices[0], Contains("IMPLICIT_PRECOMP_GEMM, tensor cores"));
+    CHECK_THAT(choices[1], Contains("ALGO_1, tensor cores"));
+    CHECK_THAT(choices[2], Contains("ALGO_1, tensor cores"));
   }
 }
 
@@ -79,7 +115,7 @@ TEST_CASE("an algorithm that fails its trial is skipped, and the choice says so"
 
 TEST_CASE("if every algorithm fails, the error names the convolution and the algorithms") {
   const auto device = open_gpu();
-  for (const int after : {0, 1}) {
+  for (const int after : {0, 1, 2}) {
     cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED, after);
   }
   try {

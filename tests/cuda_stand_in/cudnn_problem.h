@@ -35,6 +35,7 @@ inline constexpr std::array kForward = {
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_FMA_MATH, true, kHuge, Types::kFloat32},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_FMA_MATH, true, 256, Types::kFloat32},
     Candidate{CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_FMA_MATH, true, 0},
+    Candidate{CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_FMA_MATH, true, 768, Types::kFloat32},
 };
 inline constexpr std::array kBackwardFilter = {
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
@@ -42,6 +43,8 @@ inline constexpr std::array kBackwardFilter = {
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_TENSOR_OP_MATH, true, 128},
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_0, CUDNN_FMA_MATH, false, 0},
     Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1, CUDNN_FMA_MATH, true, 512, Types::kFloat32},
+    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, CUDNN_FMA_MATH, true, 640, Types::kFloat32},
+    Candidate{CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED, CUDNN_FMA_MATH, true, 768, Types::kFloat32},
 };
 inline constexpr std::array kBackwardData = {
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION, true, 0},
@@ -49,6 +52,8 @@ inline constexpr std::array kBackwardData = {
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_TENSOR_OP_MATH, true, 128},
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_0, CUDNN_FMA_MATH, false, 0},
     Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_1, CUDNN_FMA_MATH, true, 512, Types::kFloat32},
+    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, CUDNN_FMA_MATH, true, 640, Types::kFloat32},
+    Candidate{CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED, CUDNN_FMA_MATH, true, 768, Types::kFloat32},
 };
 
 // A convolution made of several descriptors. `status`: whether they fit together.

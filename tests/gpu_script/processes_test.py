@@ -6,17 +6,11 @@ import os
 import pathlib
 import random
 import signal
-import sys
 import time
-import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "faults"))
-
-import kill_runs  # noqa: E402
-import processes  # noqa: E402
-
-PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+import kill_runs
+import processes
+from process_case import PROGRAM, ProcessCase, main
 
 JOB = """
 model {
@@ -37,17 +31,12 @@ checkpoint { every_batches: 20 }
 ROWS = 128
 
 
-class TrainOnGpus(unittest.TestCase):
+class TrainOnGpus(ProcessCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = processes.scratch()
-        cls.root = pathlib.Path(cls.directory.name)
+        super().setUpClass()
         kill_runs.write_images(cls.root / "images", 8, 1, ROWS, random.Random(1))
-        (cls.root / "job.txtpb").write_text(JOB, encoding="utf-8")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.directory.cleanup()
+        cls.write_job(JOB)
 
     def launch(self, count, output, *arguments, gpus=2, learners=2, visible=None, options=(), program=PROGRAM,
                **variables):
@@ -134,8 +123,4 @@ class TrainOnGpus(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = processes.missing(PROGRAM)
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(processes.SKIPPED)
-    unittest.main()
+    main()

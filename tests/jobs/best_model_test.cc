@@ -83,7 +83,7 @@ TEST_CASE(
   CHECK_THAT(take.warnings[1], ContainsSubstring("mini-batch 150 (score 0.8)") &&
                                    ContainsSubstring("is that of mini-batch 200 (score 0.75)"));
   jobs::BestModelNeeds smaller{.run_directory = run.path(), .batches = 300, .best = BestModel{0.1, 150}};
-  smaller.smaller_is_better = true;
+  smaller.order = {.smaller_is_better = true};
   CHECK(take(smaller) == BestModel{0.5, 100});
 }
 

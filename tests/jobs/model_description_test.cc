@@ -134,6 +134,9 @@ TEST_CASE("a damaged description is refused, and the error names the pair") {
       {"class_names", "[1]"},
       {"class_names", "[\"a\", \"b\"]"},
       {"class_names", "cat"},
+      {"class_names", R"(["a", "b", "a"])"},
+      {"class_names", R"(["a", "b", "c\nd"])"},
+      {"class_names", R"(["a", "b", ""])"},
       {"first_label", "[1]"},
       {"job", ""}};
   for (const auto& [name, value] : damages) {

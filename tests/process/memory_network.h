@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/error.h"
@@ -29,16 +30,16 @@ class MemoryNetwork {
 
   // Returns the world of one rank, for a thread of its own. Waits for all ranks, as MPI does. A loaded machine may run
   // a thread late, so after a failure a world never ends the test program.
-  std::unique_ptr<engine::process::World> open(int rank, double peer_timeout_seconds = 60.0) {
+  std::unique_ptr<engine::process::World> open(int rank, engine::process::WatchdogOptions watchdog = {
+                                                             .peer_timeout_seconds = 60.0}) {
     return std::make_unique<engine::process::World>(
         [this, rank] {
           auto line = std::make_unique<Line>(*this, rank);
           all_open_.arrive_and_wait();
           return line;
         },
-        engine::process::CommunicationOptions{.watchdog = {.peer_timeout_seconds = peer_timeout_seconds},
-                                              .start_timeout_seconds = kForever,
-                                              .owner_ends_seconds = kForever});
+        engine::process::CommunicationOptions{
+            .watchdog = std::move(watchdog), .start_timeout_seconds = kForever, .owner_ends_seconds = kForever});
   }
 
   // Cuts the rank off: from now on nothing comes from it or gets to it.

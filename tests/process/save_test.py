@@ -9,17 +9,12 @@ import pathlib
 import random
 import resource
 import signal
-import sys
+import subprocess
 import time
-import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "faults"))
-
-import kill_runs  # noqa: E402
-import processes  # noqa: E402
-
-PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+import kill_runs
+import processes
+from process_case import PROGRAM, ProcessCase, main
 
 JOB = """
 model { zoo { lenet {} } }
@@ -41,20 +36,15 @@ def with_mount(mount, after="true"):
     return ["unshare", "-m", "sh", "-c", script, "sh"]
 
 
-class SaveOverProcesses(unittest.TestCase):
+class SaveOverProcesses(ProcessCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = processes.scratch()
-        cls.root = pathlib.Path(cls.directory.name)
+        super().setUpClass()
         kill_runs.write_images(cls.root / "images28", 28, 1, 640, random.Random(1))
-        (cls.root / "job.txtpb").write_text(JOB, encoding="utf-8")
+        cls.write_job(JOB)
         (cls.root / "runs").mkdir()
         cls.has_namespaces = processes.can("unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt")
         cls.wholes = {}
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.directory.cleanup()
 
     def launch(self, count, output, *arguments, **others):
         words = ["job.txtpb", "--quiet", "--output", f"runs/{output}", *arguments]
@@ -194,10 +184,28 @@ class SaveOverProcesses(unittest.TestCase):
             self.train(3, output, "--resume=auto")
             self.assertEqual(self.model(output), self.whole(3))
 
+    def test_a_rank_that_hangs_ends_a_stop_by_its_name(self):
+        if not processes.can("strace", "-V"):
+            self.skipTest("there is no strace")
+        patience = ["--set", "processes.peer_timeout_seconds=2"]
+        process = self.launch(2, "hangs", *patience, "--set", "training.max_epochs=1000")
+        self.wait_for_log(process, "hangs", '"checkpoint"')
+        ranks = processes.ranks_of(process)
+        # The main thread sleeps before its next system call. The communication thread goes on.
+        hang = ["strace", "-qq", "-o", os.devnull, "-p", str(ranks[1]), "-e", "inject=all:delay_enter=600000000"]
+        with subprocess.Popen(hang, stderr=subprocess.DEVNULL) as strace:
+            while "TracerPid:\t0" in pathlib.Path(f"/proc/{ranks[1]}/status").read_text(encoding="ascii"):
+                self.assertIsNone(strace.poll())
+                time.sleep(0.005)
+            os.kill(ranks[0], signal.SIGTERM)
+            code, errors = processes.end(process)
+            strace.kill()
+        self.assertEqual(code, 143, errors)
+        self.assertRegex(errors, "rank 1 on host .* hangs: .*, and a signal asks for a stop; the model was not saved")
+        self.check_nothing_left("hangs")
+        self.train(2, "hangs", *patience, "--resume=auto")
+        self.assertEqual(self.model("hangs"), self.whole(2))
+
 
 if __name__ == "__main__":
-    reason = processes.missing(PROGRAM)
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(processes.SKIPPED)
-    unittest.main()
+    main()

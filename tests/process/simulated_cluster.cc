@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "engine/process/operations/all_reduce.h"
+#include "engine/process/operations/direct.h"
 #include "engine/process/operations/library_all_reduce.h"
 
 namespace arbalest::tests {
 
+using engine::process::AllReduce;
 using engine::process::LibraryAllReduce;
 using engine::process::Operation;
 using engine::process::Progress;
@@ -36,7 +39,12 @@ void SimulatedCluster::stall(int rank, double seconds) {
 }
 
 void SimulatedCluster::compute(int rank, double seconds) {
-  for (Stream& stream : ranks_[static_cast<std::size_t>(rank)].streams) stream.ready_at = network_.now() + seconds;
+  for (int stream = 0; stream < options_.depth; ++stream) compute(rank, seconds, stream);
+}
+
+void SimulatedCluster::compute(int rank, double seconds, int stream) {
+  std::vector<Stream>& streams = ranks_[static_cast<std::size_t>(rank)].streams;
+  streams[static_cast<std::size_t>(stream)].ready_at = network_.now() + seconds;
 }
 
 void SimulatedCluster::fail(int rank, const engine::Error& error) {
@@ -109,11 +117,20 @@ void SimulatedCluster::submit(int rank, Stream& stream) {
   stream.has_more = operation != nullptr;
   if (!stream.has_more) return;
   const auto turn = static_cast<std::uint64_t>(stream.next_step);
+  const bool is_library = dynamic_cast<LibraryAllReduce*>(operation.get()) != nullptr;
+  const bool is_all_reduce = is_library || dynamic_cast<AllReduce*>(operation.get()) != nullptr;
+  const bool is_direct = dynamic_cast<engine::process::DirectSend*>(operation.get()) != nullptr ||
+                         dynamic_cast<engine::process::DirectReceive*>(operation.get()) != nullptr;
+  const std::uint64_t number = options_.first_number + turn;
   stream.submission = {.operation = operation.get(),
-                       .channel = engine::process::all_reduce_channel(options_.first_number + turn),
+                       .channel = is_all_reduce ? engine::process::all_reduce_channel(number)
+                                  : is_direct   ? engine::process::kDirectChannel
+                                                : engine::process::control_channel(number),
                        .turn = turn,
-                       .waits_for_turn = dynamic_cast<LibraryAllReduce*>(operation.get()) != nullptr};
+                       .waits_for_turn = is_library};
   stream.next_step += options_.depth;
+  const auto first = std::ranges::min_element(state.streams, {}, &Stream::next_step);
+  state.progress->set_enqueued(options_.first_number + static_cast<std::uint64_t>(first->next_step));
   stream.ready_at = network_.now() + pause();
   state.operations.push_back(std::move(operation));
   state.queue.push(stream.submission);

@@ -37,8 +37,9 @@ class SimulatedCluster {
 
   // Stops the rank for some seconds.
   void stall(int rank, double seconds);
-  // Lets the rank begin no operation for some seconds, while its heartbeats go on.
+  // Lets the rank begin no operation for some seconds, while its heartbeats go on; or only none on one of its streams.
   void compute(int rank, double seconds);
+  void compute(int rank, double seconds, int stream);
   // Gives the rank an error of its own. When it has told the others, its process is gone.
   void fail(int rank, const engine::Error& error);
 
@@ -48,6 +49,11 @@ class SimulatedCluster {
   // Sets what the rank's heartbeats say that it does.
   void set_position(int rank, const engine::process::Position& position) {
     ranks_[static_cast<std::size_t>(rank)].progress->watchdog().set_position(position);
+  }
+
+  // Sets whether the rank works on files.
+  void set_working(int rank, bool is_working) {
+    ranks_[static_cast<std::size_t>(rank)].progress->watchdog().set_working(is_working);
   }
 
   // Runs until every living rank has ended, or until `until`. Returns whether every living rank has ended.

@@ -1,9 +1,8 @@
 """`srun arbalest train` and contrib/slurm/train.sbatch under a real Slurm, which this test starts and ends.
 
-    slurm_test.py PROGRAM MPI_PROGRAM
+    PYTHONPATH=tests/faults tests/process/slurm_test.py PROGRAM MPI_PROGRAM
 """
 
-import json
 import os
 import pathlib
 import random
@@ -11,19 +10,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "faults"))
+import kill_runs
+import namespaces
+import processes
+import slurm_cluster
+from process_case import PROGRAM, ProcessCase, main
 
-import kill_runs  # noqa: E402
-import namespaces  # noqa: E402
-import processes  # noqa: E402
-import slurm_cluster  # noqa: E402
-
-SCRIPT = HERE.parents[1] / "contrib/slurm/train.sbatch"
+MPI_PROGRAM = pathlib.Path(sys.argv[2]).resolve()
+SCRIPT = processes.SOURCES / "contrib/slurm/train.sbatch"
 LIMIT = 180  # seconds after which a step or job that takes a few hangs
 
 JOB = """
@@ -60,12 +57,10 @@ def tasks_of(output):
     return found
 
 
-class Slurm(unittest.TestCase):
+class Slurm(ProcessCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.directory.cleanup)
-        cls.root = pathlib.Path(cls.directory.name)
+        super().setUpClass()
         cls.cluster = slurm_cluster.Cluster(cls.root / "slurm")
         cls.addClassCleanup(cls.cluster.stop)
         reason = cls.cluster.start()
@@ -73,16 +68,12 @@ class Slurm(unittest.TestCase):
             print(f"skipped: {reason}", flush=True)
             raise unittest.SkipTest(reason)
         kill_runs.write_images(cls.root / "images28", 28, 1, 640, random.Random(1))
-        (cls.root / "job.txtpb").write_text(JOB, encoding="utf-8")
+        cls.write_job(JOB)
         words = ["job.txtpb", "--quiet", "--output", "mpirun"]
         code, errors = processes.end(processes.launch(PROGRAM, 2, words, cls.root))
         if code != 0:
             raise AssertionError(errors)
         cls.expected = cls.summary("mpirun")
-
-    @classmethod
-    def summary(cls, output):
-        return json.loads((cls.root / output / "summary.json").read_text(encoding="utf-8"))
 
     def wait_until(self, condition, what):
         until = time.monotonic() + LIMIT
@@ -163,12 +154,7 @@ class Slurm(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    MPI_PROGRAM = pathlib.Path(sys.argv[2]).resolve()
-    PROGRAM = pathlib.Path(sys.argv[1]).resolve()
-    reason = processes.missing(PROGRAM) or slurm_cluster.missing() or namespaces.missing()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(processes.SKIPPED)
-    namespaces.enter()
-    result = unittest.main(argv=sys.argv[:1], exit=False).result
-    sys.exit(1 if not result.wasSuccessful() else processes.SKIPPED if result.skipped else 0)
+    why_not = slurm_cluster.missing() or namespaces.missing()
+    if not why_not and not processes.missing(PROGRAM):
+        namespaces.enter()
+    main(why_not)

@@ -2,21 +2,14 @@
 
 import json
 import os
-import pathlib
 import random
 import shutil
 import signal
-import sys
 import time
-import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "faults"))
-
-import kill_runs  # noqa: E402
-import processes  # noqa: E402
-
-PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+import kill_runs
+import processes
+from process_case import PROGRAM, ProcessCase, main
 
 JOBS = {
     "lenet": """
@@ -61,21 +54,16 @@ def settings(learners, *others):
     return words
 
 
-class TrainOverProcesses(unittest.TestCase):
+class TrainOverProcesses(ProcessCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = processes.scratch()
-        cls.root = pathlib.Path(cls.directory.name)
+        super().setUpClass()
         numbers = random.Random(1)
         kill_runs.write_images(cls.root / "images28", 28, 1, 640, numbers)
         kill_runs.write_images(cls.root / "images16", 16, 3, 192, numbers)
         kill_runs.write_ratings(cls.root / "ratings", numbers, rows=1000)
         for name, text in JOBS.items():
-            (cls.root / f"{name}.txtpb").write_text(text, encoding="utf-8")
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.directory.cleanup()
+            cls.write_job(text, f"{name}.txtpb")
 
     def train(self, count, job, output, *arguments, variables=None):
         words = [f"{job}.txtpb", "--quiet", "--output", output, *arguments]
@@ -84,9 +72,6 @@ class TrainOverProcesses(unittest.TestCase):
             done = processes.subprocess.run(words, cwd=self.root, capture_output=True, text=True, check=False)
             return done.returncode, done.stderr
         return processes.end(processes.launch(PROGRAM, count, words, self.root, variables))
-
-    def summary(self, output):
-        return json.loads((self.root / output / "summary.json").read_text(encoding="utf-8"))
 
     def refused(self, code, *parts, count=2, job="lenet", output="refused", arguments=(), variables=None):
         """The run ends with this code, and one process says why, in words with these parts."""
@@ -250,8 +235,4 @@ class TrainOverProcesses(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = processes.missing(PROGRAM)
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(processes.SKIPPED)
-    unittest.main()
+    main()

@@ -8,6 +8,7 @@
 #include "engine/process/operations/all_reduce.h"
 #include "engine/process/operations/broadcast.h"
 #include "engine/process/operations/flag_reduction.h"
+#include "engine/process/operations/gather.h"
 #include "tests/process/simulated_cluster.h"
 #include "tests/support/catch.h"
 
@@ -19,6 +20,7 @@ using engine::process::AllReduce;
 using engine::process::AllReduceOptions;
 using engine::process::Broadcast;
 using engine::process::FlagReduction;
+using engine::process::Gather;
 using engine::process::Operation;
 using engine::process::Phase;
 
@@ -194,6 +196,53 @@ TEST_CASE("watchdog: a rank that hangs but sends heartbeats is named, and ranks 
   }
 }
 
+// Rank 0 gathers what rank 2 writes for a long time. Rank 1 has given its part, and waits for rank 0 in the next step.
+TEST_CASE("watchdog: a rank that works on files keeps the others waiting, and none of them is blamed") {
+  constexpr double kOperationTimeout = 100.0;
+  constexpr double kWork = 12.0 * kOperationTimeout;
+  const bool hangs_then = GENERATE(false, true);
+  const bool sums_then = GENERATE(false, true);
+  CAPTURE(hangs_then, sums_then);
+  std::vector<std::vector<float>> values(3, std::vector<float>(10));
+  SimulatedCluster cluster(
+      3, 1,
+      [&](int rank, int step) -> std::unique_ptr<Operation> {
+        if (step == 0) return std::make_unique<Gather>("part");
+        if (step == 1 && sums_then) return std::make_unique<AllReduce>(values[static_cast<std::size_t>(rank)], rank, 3);
+        return step < 3 ? std::make_unique<FlagReduction>(0) : nullptr;
+      },
+      {.peer_timeout_seconds = kTimeout, .operation_timeout_seconds = kOperationTimeout, .depth = 1});
+  cluster.set_working(2, true);
+  cluster.compute(2, hangs_then ? 1e5 : kWork);
+  cluster.network().at(kWork, [&] { cluster.set_working(2, false); });
+  CHECK(cluster.run(kWork + kOperationTimeout - 2.0) != hangs_then);
+  for (int rank = 0; rank < 3; ++rank) CHECK_FALSE(cluster.failure(rank));
+  REQUIRE(cluster.warnings().size() == 1);
+  CHECK_THAT(cluster.warnings().front(),
+             Catch::Matchers::StartsWith("rank 2 on host node-2 has been reading or writing "
+                                         "files for 100 s"));
+  if (!hangs_then) return;
+  REQUIRE(cluster.run(kWork + kOperationTimeout + kTimeout));
+  for (const int rank : {0, 1}) {
+    CHECK_THAT(cluster.failure(rank).value_or(""), ContainsSubstring("rank 2 on host node-2 hangs"));
+  }
+}
+
+TEST_CASE("watchdog: a rank that dies while it works on files is named") {
+  SimulatedCluster cluster = barriers(4, 1000);
+  cluster.network().at(1.0, [&] {
+    cluster.set_position(2, {.round = 5, .phase = Phase::kSaving});
+    cluster.set_working(2, true);
+    cluster.compute(2, 1000.0);
+  });
+  cluster.network().at(300.0, [&] { cluster.network().kill(2); });
+  REQUIRE(cluster.run(300.0 + 2.0 * kTimeout));
+  for (const int rank : {0, 1, 3}) {
+    CHECK_THAT(cluster.failure(rank).value_or(""),
+               ContainsSubstring("rank 2 on host node-2 is dead") && ContainsSubstring("round 5 (saving)"));
+  }
+}
+
 TEST_CASE("watchdog: a rank that does not come to the end is named") {
   SimulatedCluster cluster(3, 1,
                            [](int rank, int step) -> std::unique_ptr<Operation> {
@@ -230,11 +279,40 @@ TEST_CASE("watchdog: a stop that a dead or stopped rank does not hear of ends th
 
 TEST_CASE("watchdog: a stop goes its way while a rank computes for a long time") {
   SimulatedCluster cluster = barriers(4, 60);
-  cluster.network().at(2.0, [&] { cluster.compute(2, 20.0); });
+  cluster.network().at(2.0, [&] { cluster.compute(2, 1.9 * kTimeout); });
   cluster.network().at(2.1, [&] { cluster.request_stop(1); });
   REQUIRE(cluster.run(60.0));
   for (int rank = 0; rank < 4; ++rank) CHECK(cluster.is_closed(rank));
-  CHECK(cluster.end_time(0) > 20.0);
+  CHECK(cluster.end_time(0) > 1.9 * kTimeout);
+}
+
+TEST_CASE("watchdog: a rank that answers but keeps the others waiting ends a polite stop, by its name") {
+  for (const int asked : {1, 2}) {  // rank 2 may have got the signal itself
+    CAPTURE(asked);
+    SimulatedCluster cluster = barriers(4, 1000);
+    cluster.network().at(2.0, [&] { cluster.compute(2, 1e5); });
+    cluster.network().at(2.1, [&] { cluster.request_stop(asked); });
+    CHECK_FALSE(cluster.run(2.0 * kTimeout));
+    REQUIRE(cluster.run(2.1 + 4.0 * kTimeout));
+    for (int rank = 0; rank < 4; ++rank) {
+      CHECK_THAT(cluster.failure(rank).value_or(""),
+                 Catch::Matchers::StartsWith("rank 2 on host node-2 hangs") &&
+                     ContainsSubstring("a signal asks for a stop; the model was not saved"));
+      CHECK((!cluster.ends_at_once(rank) || rank == asked));
+    }
+  }
+}
+
+TEST_CASE("watchdog: a stop waits for a rank that works on files") {
+  SimulatedCluster cluster = barriers(4, 60);
+  cluster.network().at(2.0, [&] {
+    cluster.compute(2, 300.0);
+    cluster.set_working(2, true);
+    cluster.request_stop(1);
+  });
+  cluster.network().at(301.0, [&] { cluster.set_working(2, false); });
+  REQUIRE(cluster.run(400.0));
+  for (int rank = 0; rank < 4; ++rank) CHECK(cluster.is_closed(rank));
 }
 
 TEST_CASE("watchdog: a process that was stopped itself gives the others time to hear of its stop") {

@@ -1,25 +1,18 @@
 """Launches that cannot work, or that look as if: one clear error, the exit code of its kind, and never a hang.
 
-    wrong_launches_test.py PROGRAM
+    PYTHONPATH=tests/faults tests/process/wrong_launches_test.py PROGRAM
 """
 
-import json
 import os
-import pathlib
 import random
 import shutil
 import stat
 import subprocess
-import sys
 import unittest
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "faults"))
-
-import kill_runs  # noqa: E402
-import processes  # noqa: E402
-
-PROGRAM = pathlib.Path(sys.argv.pop()).resolve()
+import kill_runs
+import processes
+from process_case import PROGRAM, ProcessCase, main
 
 JOB = """
 model { zoo { matrix_factorization { width: 4 mean: 3.0 } } }
@@ -35,14 +28,12 @@ def is_missing(tool):
     return shutil.which(tool) is None
 
 
-class WrongLaunches(unittest.TestCase):
+class WrongLaunches(ProcessCase):
     @classmethod
     def setUpClass(cls):
-        cls.directory = processes.scratch()
-        cls.addClassCleanup(cls.directory.cleanup)
-        cls.root = pathlib.Path(cls.directory.name)
+        super().setUpClass()
         kill_runs.write_ratings(cls.root / "ratings", random.Random(1), rows=1000)
-        (cls.root / "job.txtpb").write_text(JOB, encoding="utf-8")
+        cls.write_job(JOB)
 
     def script(self, name, text):
         path = self.root / name
@@ -69,9 +60,6 @@ class WrongLaunches(unittest.TestCase):
         self.assertEqual(result[0], code, result[1])
         self.assertEqual(result[1].count(part), count, result[1])
         self.assertFalse((self.root / "refused").exists())
-
-    def summary(self, output):
-        return json.loads((self.root / output / "summary.json").read_text(encoding="utf-8"))
 
     def test_other_arguments(self):
         (self.root / "other.txtpb").write_text(JOB, encoding="utf-8")
@@ -161,8 +149,4 @@ class WrongLaunches(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = processes.missing(PROGRAM)
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(processes.SKIPPED)
-    unittest.main()
+    main()

@@ -78,13 +78,13 @@ TEST_CASE("a run that goes on in another directory takes its best model along", 
 
 TEST_CASE("a best model that no file holds any more is told, and the selection goes on with what there is",
           "[checkpoint]") {
-  const jobs::JobOptions job = job_with("every_batches: 400 keep_last: 100");
+  const jobs::JobOptions job = job_with("every_minutes: 1000 keep_last: 100");
   const TemporaryDirectory output;
-  const Part whole = train_part(job, output.path());
+  const Part whole = train_part(job, output.path(), {.saves_after = 1.0});
   REQUIRE(whole.rows[2].test_accuracy > whole.rows[0].test_accuracy);
   const std::string last = read_text(output / jobs::kBestModel);
   const auto all = jobs::list_checkpoints(jobs::checkpoints_of(output.path()));
-  const auto within_second = std::ranges::find_if(all, [](const jobs::Checkpoint& at) { return at.batches > 700; });
+  const auto within_second = std::ranges::find_if(all, [](const jobs::Checkpoint& at) { return at.batches > 630; });
   REQUIRE(within_second->batches < 1250);
   const jobs::SavedRun saved = jobs::read_saved_run(jobs::open_checkpoint(within_second->path));
   REQUIRE(saved.run.best_model);

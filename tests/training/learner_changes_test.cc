@@ -172,6 +172,22 @@ TEST_CASE("unlike devices: measured and possible configurations have a number fo
                                       {{1, 2}, {1, 1}}, {{2, 1}, {2, 1}}, {{3, 1}, {3, 1}}, {{4, 1}, {4, 1}}});
 }
 
+// Only the files tell how many examples there are, so the job's reader could not lower the bound.
+TEST_CASE("a search tries no number whose round is longer than an epoch, if only the files tell its length",
+          "[training]") {
+  jobs::JobOptions job = load("logistic-digits.txtpb", {"devices=cpu", "learners.per_device.auto={max: 4}"});
+  job.training.batch_size = 6000;  // 3 mini-batches an epoch
+  job.data.training_examples.reset();
+  job.tuned->max_is_given = false;
+  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const jobs::TunedChanges changes(job, *session, {});
+  CHECK(jobs::learners_of(changes.equal_counts().back()) == std::vector<int>{3});
+  CHECK_THAT(changes.warning(), ContainsSubstring("at most 3 learners of each device: a round of 4 learners"));
+  job.tuned->max_is_given = true;
+  CHECK_THROWS_WITH(jobs::TunedChanges(job, *session, {}),
+                    ContainsSubstring("learners.per_device.auto.max: a round of 4 learners"));
+}
+
 TEST_CASE("a device is tuned over numbers that suit its cores, or over every number if none does") {
   const std::vector<engine::DeviceSpec> devices = {{"cpu:0-2", {0, 1, 2}}, {"cpu:3-6", {3, 4, 5, 6}}};
   using Space = std::vector<autotuner::Configuration>;

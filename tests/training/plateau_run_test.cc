@@ -22,7 +22,7 @@ std::vector<double> factors(const Plateau& rule, const std::vector<double>& scor
   PlateauState state;
   std::vector<double> factors;
   for (std::size_t i = 0; i < scores.size(); ++i) {
-    jobs::count_epoch(rule, scores[i], smaller_is_better, static_cast<int>(i) + 1 >= warm_up, state);
+    jobs::count_epoch(rule, scores[i], {smaller_is_better}, static_cast<int>(i) + 1 >= warm_up, state);
     factors.push_back(state.factor);
   }
   return factors;
@@ -94,7 +94,7 @@ TEST_CASE("the validation set judges the plateau if there is one", "[plateau]") 
   std::vector<double> expected;
   for (const jobs::EpochRow& row : part.rows) {
     expected.push_back(state.factor);
-    jobs::count_epoch({.patience = 0, .min_improvement = 0.05}, row.validation_accuracy, false, true, state);
+    jobs::count_epoch({.patience = 0, .min_improvement = 0.05}, row.validation_accuracy, {}, true, state);
   }
   REQUIRE(expected.back() < 1.0);
   for (std::size_t i = 0; i < part.rows.size(); ++i) {

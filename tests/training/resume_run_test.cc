@@ -199,10 +199,17 @@ TEST_CASE("a changed job, other data and a finished run are told apart", "[check
   CHECK(more.summary.epochs == 2);
 
   jobs::SavedRun other = point->saved;
-  other.origin.dataset = "another";
+  const std::string data = other.origin.dataset;
+  const std::size_t test = data.find('/');
+  REQUIRE(test != std::string::npos);
   jobs::RunContext context;
   context.resumed = &other;
-  CHECK_THROWS_WITH(jobs::train(job, context), ContainsSubstring("other data"));
+  other.origin.dataset = "another" + data.substr(test);
+  CHECK_THROWS_WITH(jobs::train(job, context), ContainsSubstring("other data: the training set has changed"));
+  other.origin.dataset = data.substr(0, test) + "/another";
+  CHECK_THROWS_WITH(jobs::train(job, context), ContainsSubstring("other data: the test set has changed"));
+  other.origin.dataset = data.substr(0, test);  // as older versions have saved it
+  CHECK(jobs::train(job, context).status == RunStatus::kCompleted);
 }
 
 TEST_CASE("a run that was killed after it reached its target trains no further", "[checkpoint]") {
@@ -356,13 +363,17 @@ TEST_CASE("the replay of a run that was resumed twice at one point tells its las
 }
 
 TEST_CASE("a target that was lowered below what is reached has a time", "[checkpoint]") {
-  const TemporaryDirectory output;
-  REQUIRE(
-      train_part(job_with({"training.target_accuracy=0.99", "training.max_epochs=2"}), output.path()).summary.status ==
-      RunStatus::kCompleted);
-  const Part lower = train_part(job_with({"training.target_accuracy=0.5"}), output.path());
-  CHECK(lower.summary.status == RunStatus::kTargetReached);
-  CHECK(lower.summary.time_to_accuracy_seconds);
+  // The run had a higher target before, or none.
+  for (const std::string before : {"training.target_accuracy=0.99", "training.seed=1"}) {
+    CAPTURE(before);
+    const TemporaryDirectory output;
+    const Part first = train_part(job_with({before, "training.max_epochs=2"}), output.path());
+    REQUIRE(first.summary.status == RunStatus::kCompleted);
+    const Part lower = train_part(job_with({"training.target_accuracy=0.5"}), output.path());
+    CHECK(lower.summary.status == RunStatus::kTargetReached);
+    CHECK(lower.rows.empty());
+    CHECK(lower.summary.time_to_accuracy_seconds == first.rows.back().elapsed_seconds);
+  }
 }
 
 TEST_CASE("a run ends when its score stops improving, also if it is resumed meanwhile", "[checkpoint]") {

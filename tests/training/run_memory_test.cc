@@ -1,11 +1,17 @@
 // Forecasts of a job's memory and disk space, made before either is used.
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
+#include "dataflow/parameter_rules.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/run/evaluation.h"
 #include "jobs/run/inspection.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/output_space.h"
@@ -49,6 +55,26 @@ TEST_CASE("a job that does not fit in memory is refused before it allocates any"
   CHECK(resident_bytes() - before < inspection.learner_bytes);
   REQUIRE(jobs::inspect(job).warnings.size() == 1);
   CHECK_THAT(jobs::inspect(job).warnings.front(), ContainsSubstring("the job does not fit: 4 learners would take"));
+}
+
+TEST_CASE("an evaluation takes memory for the model, but none for gradients and the optimizer", "[training][memory]") {
+  const jobs::JobOptions job = wide_job(20'000, 2);
+  const TemporaryDirectory directory;
+  std::vector<dataflow::NamedTensor> model;
+  std::int64_t bytes = 0;
+  for (const dataflow::NamedParameter& parameter : dataflow::named_parameters(*job.graph)) {
+    const auto elements = static_cast<std::size_t>(parameter.spec.shape.elements());
+    model.push_back({parameter.name, parameter.spec.shape, std::vector<float>(elements, 0.0F)});
+    bytes += static_cast<std::int64_t>(elements * sizeof(float));
+  }
+  const std::string sha256 = jobs::write_safetensors(directory / "model.safetensors", model, {});
+  model.clear();
+  // The file's tensors, the weights, and as much again for data, mini-batches and the stacks of threads.
+  const std::int64_t limit_bytes = 4 * bytes;
+  CHECK(jobs::inspect(wide_job(20'000, 1)).memory.front().needed > limit_bytes);  // what one learner takes
+  const AddressSpaceLimit limit(limit_bytes);
+  const jobs::EvaluationResult result = jobs::evaluate_run(job, (directory / "model.safetensors").string(), sha256, {});
+  CHECK(result.loss == Approx(std::log(10.0)));
 }
 
 TEST_CASE("old and new learners must fit in memory together when their thread count changes", "[training][memory]") {

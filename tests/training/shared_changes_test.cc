@@ -76,6 +76,7 @@ struct Simulation {
   std::function<void(World& world)> before_training = {};
   std::vector<std::optional<jobs::FirstGuess>> guesses = {};  // by rank
   std::uint64_t most_batches = 100'000;
+  std::vector<std::string>* warnings = nullptr;  // gets those of the search, by rank
 };
 
 // One process of a search. It trains until the search of rank 0 has ended.
@@ -88,12 +89,15 @@ void search(World& world, jobs::JobOptions job, const Simulation& simulation, Fo
   int own = job.learners_per_device.front();
   jobs::SharedChanges changes(job, *session, world,
                               simulation.guesses.empty() ? std::nullopt : simulation.guesses[rank]);
+  if (simulation.warnings != nullptr) simulation.warnings->at(rank) = changes.warning();
   if (simulation.before_training) simulation.before_training(world);
   jobs::Agreement agreement(world);
   jobs::Requests decided;
+  bool has_ended = false;
   while (!decided.end_rounds()) {
     changes.follow(decided);
     if (const auto change = changes.due(scheduler.batches())) {
+      has_ended = change->ends_search;
       present = jobs::join(world, change->to);
       scheduler.drain();
       session->resize(change->to);
@@ -109,7 +113,7 @@ void search(World& world, jobs::JobOptions job, const Simulation& simulation, Fo
     changes.observe(progress, examples / simulation.rate(present));
     jobs::Requests requests;
     changes.add_to(requests);
-    requests.time_is_over = world.rank() == 0 && changes.is_settled();
+    requests.time_is_over = world.rank() == 0 && has_ended;
     decided = agreement.after_stride(requests);
     expect(scheduler.batches() < simulation.most_batches, "the search ends");
   }
@@ -220,6 +224,29 @@ TEST_CASE("processes: for goodput, the gradients of rank 0 decide", "[processes]
   CHECK(found_with(4.0) == 2);
   CHECK(found_with(0.1) == 1);
   CHECK(found_with(1000.0) == 4);
+}
+
+// Only the files tell how many examples there are, so the job's reader could not lower the bound.
+TEST_CASE("processes: a round of all learners is no longer than an epoch, if only the files tell its length",
+          "[processes]") {
+  jobs::JobOptions job = digits_job("");
+  job.training.batch_size = 2500;  // 8 mini-batches an epoch
+  job.data.training_examples.reset();
+  job.tuned->max = 16;
+  const auto rate = [](const std::vector<int>& learners) { return 1000.0 * total(learners); };
+  const auto jobs = [&] { return shared_by(job, {cores(0), cores(0)}); };
+  std::vector<std::string> warnings(2);
+  const Found found = search_over(jobs(), {.rate = rate, .warnings = &warnings});
+  CHECK(found.changes[0].back().to == std::vector<int>{4, 4});
+  CHECK(warnings[1] == warnings[0]);
+  CHECK_THAT(warnings[0], ContainsSubstring("there will be at most 4 learners of each device: a round of 10 learners "
+                                            "with period 1 needs 10 mini-batches, but an epoch has 8"));
+  job.tuned->max_is_given = true;
+  CHECK_THROWS_WITH(search_over(jobs(), {.rate = rate}),
+                    ContainsSubstring("learners.per_device.auto.max: a round of 32 learners with period 1"));
+  job.tuned->min = 5;
+  CHECK_THROWS_WITH(search_over(jobs(), {.rate = rate}),
+                    ContainsSubstring("learners.per_device.auto.min: a round of 10 learners with period 1"));
 }
 
 TEST_CASE("processes: rank 0 measures gradients, even of a single learner", "[processes]") {

@@ -1,11 +1,8 @@
 // The processes of a run, here threads, find out and decide together.
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <functional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "engine/host/topology.h"
@@ -14,7 +11,7 @@
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/processes/shared_results.h"
 #include "scheduler/batch_rows.h"
-#include "tests/process/memory_network.h"
+#include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -23,26 +20,6 @@ namespace {
 using namespace arbalest;
 using engine::process::World;
 
-// Runs `body` on each of `ranks` processes, and returns what each threw: "" if nothing.
-std::vector<std::string> on_ranks(int ranks, const std::function<void(World&)>& body) {
-  tests::MemoryNetwork network(ranks);
-  std::vector<std::string> thrown(static_cast<std::size_t>(ranks));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
-      const auto world = network.open(rank);
-      try {
-        body(*world);
-      } catch (const std::exception& error) {
-        thrown[static_cast<std::size_t>(rank)] = error.what();
-      }
-      world->close();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  return thrown;
-}
-
 const std::vector<std::string> kNothing3(3);
 
 }  // namespace
@@ -50,7 +27,7 @@ const std::vector<std::string> kNothing3(3);
 TEST_CASE("processes: results add up in order of ranks, on every rank", "[processes]") {
   std::vector<scheduler::Progress> sums(3);
   std::vector<std::vector<int>> joined(3);
-  CHECK(on_ranks(3, [&](World& world) {
+  CHECK(tests::messages_of_ranks(3, [&](World& world) {
           const auto rank = static_cast<std::size_t>(world.rank());
           scheduler::Progress own{.tasks = world.rank() + 1, .examples = 10, .loss_sum = 0.1 * world.rank()};
           own.replica_distance = 2.5;
@@ -68,7 +45,7 @@ TEST_CASE("processes: results add up in order of ranks, on every rank", "[proces
 
 TEST_CASE("processes: rows of mini-batches come in the order of their numbers, on every rank", "[processes]") {
   std::vector<std::vector<int>> taken(3);
-  CHECK(on_ranks(3, [&](World& world) {
+  CHECK(tests::messages_of_ranks(3, [&](World& world) {
           const int rank = world.rank();
           scheduler::BatchRows rows(world, sizeof(int), [&](scheduler::BatchRows::Row row) {
             std::memcpy(&taken[static_cast<std::size_t>(rank)].emplace_back(), row.data(), sizeof(int));
@@ -86,7 +63,7 @@ TEST_CASE("processes: rows of mini-batches come in the order of their numbers, o
 }
 
 TEST_CASE("processes: all throw the error of the first rank that fails, with its name", "[processes]") {
-  const std::vector<std::string> thrown = on_ranks(3, [](World& world) {
+  const std::vector<std::string> thrown = tests::messages_of_ranks(3, [](World& world) {
     jobs::together(world, [] {});
     jobs::together(world, [&] {
       if (world.rank() > 0) engine::fail(engine::ErrorKind::kData, "no data for rank {}", world.rank());
@@ -95,7 +72,7 @@ TEST_CASE("processes: all throw the error of the first rank that fails, with its
   for (const std::string& text : thrown) CHECK(text == "rank 1 on host here: no data for rank 1");
   // The kind comes along.
   std::vector<engine::ErrorKind> kinds(2);
-  on_ranks(2, [&](World& world) {
+  tests::messages_of_ranks(2, [&](World& world) {
     try {
       jobs::together(world, [&] {
         if (world.rank() == 0) engine::fail(engine::ErrorKind::kOutOfMemory, "no memory");
@@ -110,7 +87,7 @@ TEST_CASE("processes: all throw the error of the first rank that fails, with its
 TEST_CASE("processes: a divergence of one rank is thrown by all, with its loss", "[processes]") {
   std::vector<double> losses(2);
   std::vector<std::string> texts(2);
-  on_ranks(2, [&](World& world) {
+  tests::messages_of_ranks(2, [&](World& world) {
     jobs::throw_divergence(world, std::nullopt);
     std::optional<scheduler::Diverged> own;
     if (world.rank() == 1) own.emplace("its loss is 7", 7.0);
@@ -127,7 +104,7 @@ TEST_CASE("processes: a divergence of one rank is thrown by all, with its loss",
 
 TEST_CASE("processes: a request of one rank is known to all at the same stride, and once", "[processes]") {
   std::vector<std::vector<int>> signals(3);
-  CHECK(on_ranks(3, [&](World& world) {
+  CHECK(tests::messages_of_ranks(3, [&](World& world) {
           jobs::Agreement agreement(world);
           auto& own = signals[static_cast<std::size_t>(world.rank())];
           for (int stride = 0; stride < 6; ++stride) {
@@ -146,7 +123,7 @@ TEST_CASE("processes: a request of one rank is known to all at the same stride, 
 
 TEST_CASE("processes: they are prepared when all are, and lack memory if one does", "[processes]") {
   std::vector<std::string> answers(3);
-  CHECK(on_ranks(3, [&](World& world) {
+  CHECK(tests::messages_of_ranks(3, [&](World& world) {
           const int rank = world.rank();
           jobs::Agreement agreement(world);
           for (int stride = 0; stride < 6; ++stride) {
@@ -166,7 +143,7 @@ TEST_CASE("processes: they are prepared when all are, and lack memory if one doe
 
 TEST_CASE("processes: it is known two strides later that no process was writing", "[processes]") {
   std::vector<std::vector<int>> written(3);
-  CHECK(on_ranks(3, [&](World& world) {
+  CHECK(tests::messages_of_ranks(3, [&](World& world) {
           jobs::Agreement agreement(world);
           for (int stride = 0; stride < 6; ++stride) {
             const jobs::Requests answer = agreement.after_stride({.is_writing = world.rank() == 1 && stride < 2});
@@ -190,7 +167,7 @@ TEST_CASE("processes: the cores of a machine, or its named devices, are divided 
   const int cores = engine::host::usable_cores();
   std::vector<std::vector<int>> shares(2);
   std::vector<std::string> named(2);
-  const std::vector<std::string> thrown = on_ranks(2, [&](World& world) {
+  const std::vector<std::string> thrown = tests::messages_of_ranks(2, [&](World& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
     const jobs::LauncherShares none = jobs::shares_of_launcher(world);
     tests::expect(!none.cores && !none.gpus, "the same cores and GPUs for both");
@@ -220,7 +197,7 @@ processes { peer_timeout_seconds: 7 all_reduce: LIBRARY } devices: "cpu"
 )");
   std::vector<jobs::JobOptions> found(2);
   const std::vector<std::string> settings = {"training.batch_size=5"};
-  CHECK(on_ranks(2, [&](World& world) {
+  CHECK(tests::messages_of_ranks(2, [&](World& world) {
           const bool knows_it = world.rank() == 0;  // the file may be on one host only
           found[static_cast<std::size_t>(world.rank())] =
               jobs::load_shared_job(world, knows_it ? path : "elsewhere.txtpb", settings);
@@ -238,13 +215,16 @@ processes { peer_timeout_seconds: 7 all_reduce: LIBRARY } devices: "cpu"
 TEST_CASE("processes: the bound of a search counts the learners of all", "[processes]") {
   const tests::TemporaryDirectory directory;
   const std::string path = (directory.path() / "job.txtpb").string();
-  const auto job_over = [&](int ranks, const std::string& more) {
+  const auto write = [&](const std::string& bounds, const std::string& more) {
     tests::write_text(path, R"(
 model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }
-learners { per_device { auto { max: 8 } } })" +
-                                more);
+learners { per_device { auto {)" +
+                                bounds + "} } }" + more);
+  };
+  const auto job_over = [&](int ranks, const std::string& more, const std::string& bounds = "max: 8") {
+    write(bounds, more);
     std::vector<jobs::JobOptions> found(static_cast<std::size_t>(ranks));
-    CHECK(on_ranks(ranks, [&](World& world) {
+    CHECK(tests::messages_of_ranks(ranks, [&](World& world) {
             found[static_cast<std::size_t>(world.rank())] = jobs::load_shared_job(world, path, {});
           }) == std::vector<std::string>(static_cast<std::size_t>(ranks)));
     for (const jobs::JobOptions& job : found) {
@@ -261,7 +241,15 @@ learners { per_device { auto { max: 8 } } })" +
   CHECK(std::ranges::any_of(stable.warnings, [](const std::string& text) {
     return text.find("all 2 processes together will have at most 2 learners of each device") != std::string::npos;
   }));
-  // A round of 3 * 5 learners is longer than an epoch of 20,000 / 1,500 mini-batches.
-  const jobs::JobOptions brief = job_over(3, "training { batch_size: 1500 }");
-  CHECK(brief.tuned->max == 4);
+  // A round of 3 * 2 learners is longer than an epoch of 20,000 / 5,000 mini-batches.
+  const jobs::JobOptions brief = job_over(3, "training { batch_size: 5000 }", "");
+  CHECK(brief.tuned->max == 1);
+  CHECK(job_over(3, "training { batch_size: 3000 }", "max: 2").tuned->max == 2);
+  // A maximum that the job names is as wrong as in one process.
+  write("max: 2", "training { batch_size: 5000 }");
+  for (const std::string& thrown :
+       tests::messages_of_ranks(3, [&](World& world) { jobs::load_shared_job(world, path, {}); })) {
+    CHECK_THAT(thrown, ContainsSubstring("learners.per_device.auto.max: with the learners of all 3 processes, a round "
+                                         "of 6 learners with period 1 needs 6 mini-batches, but an epoch has 4"));
+  }
 }

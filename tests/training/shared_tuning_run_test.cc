@@ -143,7 +143,11 @@ std::string schedule_of(const Run& run, int at_start) {
 
 TEST_CASE("processes: a tuned run of two trains to the bytes of one process with its schedule", "[processes]") {
   const TemporaryDirectory output;
-  const Run tuned = train_over(2, digits_job({"learners.per_device.auto={max: 2}"}), output / "tuned");
+  const bool saves = GENERATE(false, true);  // in almost every stride, so saves meet changes that are being prepared
+  CAPTURE(saves);
+  std::vector<std::string> settings = {"learners.per_device.auto={max: 2}"};
+  if (saves) settings.emplace_back("checkpoint={every_batches: 2 keep_last: 2}");
+  const Run tuned = train_over(2, digits_job(settings), output / "tuned");
   CHECK(tuned.summary().status == RunStatus::kCompleted);
   REQUIRE_FALSE(tuned.rows.empty());
   std::vector<int> present = {1, 1};

@@ -24,6 +24,7 @@ struct PartOptions {
   int looks = kNever;                                     // the run is stopped when its clock was looked at so often
   std::function<void()> at_start = {};                    // called when the run starts
   double preparation_seconds = 0.0;                       // how far the clock moves before the run starts
+  double saves_after = 0.0;                               // a user asks for a checkpoint after so many epochs; 0: none
   bool stops_at_rollback = false;                         // whether it is stopped when it goes back to a checkpoint
   std::filesystem::path from = {};                        // the checkpoint of --resume; "": --resume=auto
   bool (*stops_at)(const jobs::EpochRow& row) = nullptr;  // whether it is stopped after this epoch
@@ -40,7 +41,9 @@ class Watcher final : public jobs::RunObserver {
     time_ += std::chrono::microseconds(std::llround(1e6 * options_.preparation_seconds));
     if (options_.at_start) options_.at_start();
   }
-  void on_progress(const jobs::RunProgress& /*progress*/) override {}
+  void on_progress(const jobs::RunProgress& progress) override {
+    if (options_.saves_after > 0.0 && progress.epoch > options_.saves_after) save_requests = 1;
+  }
   void on_epoch(const jobs::EpochRow& row) override {
     rows.push_back(row);
     if (options_.stops_at != nullptr && options_.stops_at(row)) signal = 15;
@@ -61,6 +64,7 @@ class Watcher final : public jobs::RunObserver {
   }
 
   std::atomic<int> signal{0};
+  std::atomic<int> save_requests{0};
   std::optional<jobs::ResumeRow> resumed;
   std::vector<jobs::EpochRow> rows;
   std::vector<jobs::RateDropRow> drops;
@@ -106,6 +110,7 @@ inline Part train_part(const jobs::JobOptions& job, const std::filesystem::path&
   context.output_directory = output.string();
   context.observers = {&directory, &watcher};
   context.stop_signal = &watcher.signal;
+  context.save_requests = &watcher.save_requests;
   context.now = [&] { return watcher.now(); };
   context.log_bytes = [&] { return directory.log_bytes(); };
   if (point) {

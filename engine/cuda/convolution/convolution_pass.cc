@@ -15,26 +15,12 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-using Kind = ConvolutionPass::Kind;
+using Kind = ConvolutionKind;
 
 constexpr std::size_t kLargestWorkspace = std::size_t{256} << 20U;
 constexpr int kMostResults = 16;  // more than the number of algorithms, because some are listed with several math types
 constexpr float kOne = 1.0F;      // alpha and beta of every call: the result overwrites the target
 constexpr float kZero = 0.0F;
-
-constexpr std::array kForwardNames{"IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "DIRECT", "FFT", "FFT_TILING",
-                                   "WINOGRAD",      "WINOGRAD_NONFUSED"};
-constexpr std::array kWeightGradientNames{"ALGO_0",    "ALGO_1", "FFT", "ALGO_3", "WINOGRAD", "WINOGRAD_NONFUSED",
-                                          "FFT_TILING"};
-constexpr std::array kInputGradientNames{"ALGO_0", "ALGO_1", "FFT", "FFT_TILING", "WINOGRAD", "WINOGRAD_NONFUSED"};
-
-std::string name_of(Kind kind, int algorithm) {
-  std::span<const char* const> names = kForwardNames;
-  if (kind == Kind::kWeightGradient) names = kWeightGradientNames;
-  if (kind == Kind::kInputGradient) names = kInputGradientNames;
-  const auto place = static_cast<std::size_t>(algorithm);
-  return place < names.size() ? names[place] : fmt::format("algorithm {}", algorithm);
-}
 
 const char* name_of(Kind kind) {
   switch (kind) {
@@ -65,13 +51,6 @@ const char* name_of(cudnnMathType_t math) {
 // The math type with which cuDNN lists algorithms.
 cudnnMathType_t widest_math(Precision precision) {
   return precision == Precision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
-}
-
-// Whether an algorithm listed with `math` keeps the promise of `precision`: float32 stays float32, and nothing becomes
-// float16.
-bool is_exact_enough(cudnnMathType_t math, Precision precision) {
-  if (math == CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION) return false;
-  return precision != Precision::kFloat32 || math != CUDNN_TENSOR_OP_MATH;
 }
 
 std::string to_text(const Extent2d& extent) { return fmt::format("{}x{}", extent.height, extent.width); }
@@ -111,11 +90,6 @@ ConvolutionTensors::ConvolutionTensors(const Shape& input_shape, const Shape& we
       weights_bytes(bytes_of(weights_shape, dtype)),
       output_bytes(bytes_of(output_shape, dtype)) {}
 
-struct ConvolutionPass::Candidate {
-  int algorithm = 0;
-  cudnnMathType_t math = CUDNN_DEFAULT_MATH;
-};
-
 ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, const Conv2dSpec& spec,
                                  Precision precision, const LibraryQuestions::Turn& turn)
     : kind_(kind), convolution_(describe_convolution(spec.window, spec.groups)) {
@@ -123,11 +97,11 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
   std::string failed;
   try {
     const TrialOperands trial(kind, tensors);
-    for (const Candidate& candidate : list(turn.cudnn(), tensors)) {
-      if (!is_exact_enough(candidate.math, precision)) continue;
+    for (const ConvolutionAlgorithm& candidate :
+         order_of_trial(list(turn.cudnn(), tensors), kind, spec.window, precision)) {
       const cudnnMathType_t math = precision == Precision::kFloat32 ? CUDNN_FMA_MATH : candidate.math;
       ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), math));
-      algorithm_ = candidate.algorithm;
+      algorithm_ = candidate.number;
       cudnnStatus_t status = find_workspace(turn.cudnn(), tensors);
       if (status == CUDNN_STATUS_SUCCESS && workspace_ > kLargestWorkspace) continue;
       if (status == CUDNN_STATUS_SUCCESS) {
@@ -155,12 +129,11 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
        kLargestWorkspace >> 20U, name_of(kind), to_text(spec), failed);
 }
 
-std::vector<ConvolutionPass::Candidate> ConvolutionPass::list(cudnnHandle_t cudnn,
-                                                              const ConvolutionTensors& tensors) const {
+std::vector<ConvolutionAlgorithm> ConvolutionPass::list(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) const {
   const cudnnTensorDescriptor_t x = tensors.input.get(), y = tensors.output.get();
   const cudnnFilterDescriptor_t w = tensors.weights.get();
   const cudnnConvolutionDescriptor_t of = convolution_.get();
-  std::vector<Candidate> candidates;
+  std::vector<ConvolutionAlgorithm> candidates;
   const auto collect = [&](auto result, const auto& ask) {
     std::array<decltype(result), kMostResults> results{};
     int found = 0;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/cuda/convolution/algorithms.h"
 #include "engine/cuda/convolution/descriptors.h"
 #include "engine/cuda/device/library_questions.h"
 #include "engine/ops/conv2d.h"
@@ -26,7 +27,7 @@ struct ConvolutionTensors {
 
 class ConvolutionPass {
  public:
-  enum class Kind { kForward, kWeightGradient, kInputGradient };
+  using Kind = ConvolutionKind;
 
   // Device memory. Each kind reads two tensors and writes a third. Forward: input, weights -> output. Weight gradient:
   // input, output's gradient -> weights' gradient. Input gradient: weights, output's gradient -> input's gradient.
@@ -37,10 +38,11 @@ class ConvolutionPass {
     void* workspace = nullptr;  // [workspace_bytes()]
   };
 
-  // Tries cuDNN's algorithms in order of expected time. Takes the first that is deterministic, computes in `precision`,
-  // needs no large workspace, and passes a trial on temporary memory. Blocks the host. Throws kOutOfMemory if there is
-  // no memory for the trial: another algorithm would round differently, and a job's results must not depend on how much
-  // memory is free. Throws kDevice if no algorithm is left. Records the choice and all failed algorithms with `turn`.
+  // Tries cuDNN's algorithms in the order of order_of_trial(). Takes the first that is deterministic, computes in
+  // `precision`, needs no large workspace, and passes a trial on temporary memory. Blocks the host. Throws kOutOfMemory
+  // if there is no memory for the trial: another algorithm would round differently, and a job's results must not depend
+  // on how much memory is free. Throws kDevice if no algorithm is left. Records the choice and all failed algorithms
+  // with `turn`.
   ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, const Conv2dSpec& spec, Precision precision,
                   const LibraryQuestions::Turn& turn);
 
@@ -50,11 +52,9 @@ class ConvolutionPass {
   void run(cudnnHandle_t cudnn, const ConvolutionTensors& tensors, const Operands& operands) const;
 
  private:
-  struct Candidate;
-
   cudnnStatus_t enqueue(cudnnHandle_t cudnn, const ConvolutionTensors& tensors, const Operands& operands) const;
   cudnnStatus_t find_workspace(cudnnHandle_t cudnn, const ConvolutionTensors& tensors);
-  std::vector<Candidate> list(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) const;
+  std::vector<ConvolutionAlgorithm> list(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) const;
 
   Kind kind_;
   ConvolutionDescriptor convolution_;  // with the math type of the algorithm

@@ -30,14 +30,12 @@ void check_header(const TransferHeader& header, std::size_t bytes, TransferKind 
   const TransferHeader expected;
   if (bytes != sizeof header || header.magic != expected.magic) {
     fail(ErrorKind::kPeer,
-         "rank {} on host {} runs another version of the program, or has another byte order; start the same program on "
-         "all hosts",
-         peer, transport.host(peer));
+         "{} runs another version of the program, or has another byte order; start the same program on all hosts",
+         place_of(transport, peer));
   }
   if (header.kind != kind) {
-    fail(ErrorKind::kPeer,
-         "internal error: rank {} on host {} is in another operation than rank {}; please report this", peer,
-         transport.host(peer), transport.rank());
+    fail(ErrorKind::kPeer, "internal error: {} is in another operation than rank {}; please report this",
+         place_of(transport, peer), transport.rank());
   }
 }
 

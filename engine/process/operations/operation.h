@@ -29,6 +29,17 @@ constexpr int all_reduce_channel(std::uint64_t number) {
   return 1 + kControlChannels + 2 * static_cast<int>(number % kAllReduceChannels);
 }
 
+constexpr bool is_control_channel(int channel) { return channel > kSignalChannel && channel <= kControlChannels; }
+constexpr bool is_all_reduce_channel(int channel) {
+  return channel > kControlChannels && channel < all_reduce_channel(kAllReduceChannels - 1) + 2;
+}
+// Returns whether the operation of `channel` comes before that of `other`, of the same kind.
+constexpr bool comes_before(int channel, int other) {
+  const int channels = is_control_channel(channel) ? kControlChannels : 2 * kAllReduceChannels;
+  const int distance = (other - channel + channels) % channels;
+  return distance > 0 && distance < channels / 2;
+}
+
 // Messages from one rank to another have this channel. They meet in the order in which they are sent and received.
 inline constexpr int kDirectChannel = all_reduce_channel(kAllReduceChannels - 1) + 2;
 static_assert(kDirectChannel <= kMaxChannel);

@@ -49,6 +49,7 @@ v1::RunState::Scores scores_of(const RunState& run) {
   if (run.scores.improved) message.set_improved(*run.scores.improved);
   message.set_epochs_since(run.scores.epochs_since);
   if (run.time_to_accuracy_seconds) message.set_time_to_accuracy_seconds(*run.time_to_accuracy_seconds);
+  if (run.recent_seconds) message.set_recent_seconds(*run.recent_seconds);
   if (run.present_score) message.set_present(*run.present_score);
   if (run.best_model) {
     message.set_best_model(run.best_model->score);
@@ -64,6 +65,7 @@ void read_scores(const v1::RunState::Scores& message, RunState& run) {
   if (message.has_improved()) run.scores.improved = message.improved();
   run.scores.epochs_since = message.epochs_since();
   if (message.has_time_to_accuracy_seconds()) run.time_to_accuracy_seconds = message.time_to_accuracy_seconds();
+  if (message.has_recent_seconds()) run.recent_seconds = message.recent_seconds();
   if (message.has_present()) run.present_score = message.present();
   if (message.has_best_model() && message.has_best_model_batches()) {
     run.best_model = {message.best_model(), message.best_model_batches()};

@@ -66,7 +66,7 @@ std::span<const std::byte> IncomingFile::next() {
   used_ = piece_.size();
   if (piece_.front() == kFailed) {
     const auto kind = static_cast<engine::ErrorKind>(piece_.at(1));
-    engine::fail(kind, "rank {} on host {}: {}", from_, world_.host(from_), piece_.substr(2));
+    engine::fail(kind, "{}: {}", world_.place(from_), piece_.substr(2));
   }
   if (piece_.front() == kEnd) return {};
   is_over_ = false;

@@ -176,7 +176,7 @@ class JobReader {
     jobs::read_synchronization(job_.synchronization(), options_, issues_);
     synchronization_is_sound_ = !issues_.has_within("synchronization");
     // Stability depends on all parameters and on the number of learners.
-    if (synchronization_is_sound_ && learners_are_sound_) check_stability(job_.learners(), options_, issues_);
+    if (synchronization_is_sound_ && learners_are_sound_) check_stability(options_, issues_);
   }
 
   void read_model() {

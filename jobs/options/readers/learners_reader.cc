@@ -38,6 +38,7 @@ void read_auto(v1::Learners::Auto& message, JobOptions& options, dataflow::Field
   const std::string path = std::string(kPath) + ".auto";
   LearnerBounds bounds;
   if (message.has_min()) bounds.min = message.min();
+  bounds.max_is_given = message.has_max();
   bounds.max = message.has_max() ? message.max() : std::max(bounds.min, most_tuned(options.devices));
   const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kLearnersPerDevice) : "";
   const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kLearnersPerDevice) : "";
@@ -151,7 +152,7 @@ int fewest_learners(const JobOptions& options) {
 
 }  // namespace
 
-void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
+void check_stability(JobOptions& options, dataflow::FieldIssues& issues) {
   const sma::Options& synchronization = options.synchronization;
   const std::string path = field_at_fault(synchronization, options.synchronization_path);
   const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
@@ -175,7 +176,7 @@ void check_stability(const v1::Learners& learners, JobOptions& options, dataflow
     --options.tuned->max;
   }
   if (options.tuned->max == before) return;
-  warn_of_bound(options, learners.per_device().auto_().has_max() ? ".auto.max" : ".auto",
+  warn_of_bound(options, options.tuned->max_is_given ? ".auto.max" : ".auto",
                 instability(devices * (options.tuned->max + 1), synchronization));
 }
 
@@ -194,13 +195,15 @@ std::string round_problem(const SchemePhase& phase, std::int64_t batches) {
 
 }  // namespace
 
-std::string long_round(const JobOptions& options, std::int64_t batches) {
-  const int learners =
-      options.tuned ? static_cast<int>(options.devices.size()) * options.tuned->min : most_learners_of_all(options);
+std::string long_round(const JobOptions& options, int learners, std::int64_t batches) {
   for (const SchemePhase& phase : scheme_phases(options, learners)) {
     if (std::string problem = round_problem(phase, batches); !problem.empty()) return problem;
   }
   return "";
+}
+
+std::string long_round(const JobOptions& options, std::int64_t batches) {
+  return long_round(options, options.tuned ? fewest_learners(options) : most_learners_of_all(options), batches);
 }
 
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
@@ -219,15 +222,10 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
     }
     return;
   }
-  const auto problem = [&](int count) {
-    for (const SchemePhase& phase : scheme_phases(options, count)) {
-      if (std::string text = round_problem(phase, batches); !text.empty()) return text;
-    }
-    return std::string();
-  };
+  const auto problem = [&](int count) { return long_round(options, count, batches); };
   const int devices = static_cast<int>(options.devices.size());
   issues.add(std::string(kPath) + ".auto.min", problem(devices * options.tuned->min));
-  if (learners.per_device().auto_().has_max()) {
+  if (options.tuned->max_is_given) {
     issues.add(std::string(kPath) + ".auto.max", problem(devices * options.tuned->max));
     return;
   }

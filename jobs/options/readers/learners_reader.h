@@ -23,7 +23,7 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
 
 // Adds issues for numbers of learners with which averaging is unstable. Bounds of the auto-tuner are narrowed instead,
 // with a warning if the job states the upper bound.
-void check_stability(const v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
+void check_stability(JobOptions& options, dataflow::FieldIssues& issues);
 
 // A part of the run under one scheme.
 struct SchemePhase {
@@ -41,7 +41,10 @@ std::vector<SchemePhase> scheme_phases(const JobOptions& options, int learners);
 void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions& options,
                   dataflow::FieldIssues& issues);
 
-// Describes the first round of any scheme that is longer than an epoch of `batches`; "" if there is none. For datasets
+// Describes the first round of any scheme that is longer than an epoch of `batches`; "" if there is none. `learners`:
+// at the start of the run.
+std::string long_round(const JobOptions& options, int learners, std::int64_t batches);
+// The same with the fewest learners that a job with bounds may have, or with all learners of other jobs. For datasets
 // whose size only the files tell.
 std::string long_round(const JobOptions& options, std::int64_t batches);
 

@@ -254,4 +254,10 @@ TrainingSets load_training_sets(const DataOptions& data, const std::string& data
   return sets;
 }
 
+std::unique_ptr<dataflow::Dataset> load_validation_set(const DataOptions& data, const std::string& data_root,
+                                                       engine::host::Pool& pool, std::vector<std::string>& warnings) {
+  if (data.validation_files) return load_dataset(data, data_root, Split::kValidation, pool, warnings);
+  return load_training_sets(data, data_root, pool, warnings).validation;
+}
+
 }  // namespace arbalest::jobs

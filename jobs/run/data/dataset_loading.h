@@ -36,6 +36,11 @@ struct TrainingSets {
 TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
                                 std::vector<std::string>& warnings);
 
+// Loads the validation set alone, which the job must have. The training set is read only if the validation set is split
+// off it. Throws as load_training_sets() does, but does not compare files of its own with the training set.
+std::unique_ptr<dataflow::Dataset> load_validation_set(const DataOptions& data, const std::string& data_root,
+                                                       engine::host::Pool& pool, std::vector<std::string>& warnings);
+
 // Counts the examples of each class. A dataset without classes counts as one class. Examples whose class cannot be read
 // are not counted.
 std::vector<std::int64_t> class_sizes(const dataflow::Dataset& data);

@@ -22,12 +22,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-// The best of two scores, of which there may be none.
-std::optional<double> better(std::optional<double> a, std::optional<double> b, bool smaller_is_better) {
-  if (!a || !b) return a ? a : b;
-  return (*a < *b) == smaller_is_better ? a : b;
-}
-
 // The loss that shows the divergence; none if something else does.
 std::optional<double> loss_of(const engine::Error& error) {
   const auto* diverged = dynamic_cast<const scheduler::Diverged*>(&error);
@@ -78,9 +72,9 @@ void restore(LiveRun& run, SavedRun& saved) {
   const ScoreHistory scores = run.scores.history();
   take_learners(saved, run.own_part(saved.run.learners_per_device), run.summary.devices, run.job);
   resume(saved, run.own_part(saved.run.learners_per_device), run.origin(), run.job, *run.session, run.world, state);
-  const bool smaller = run.scores.smaller_is_better();
-  state.scores.best_test = better(scores.best_test, state.scores.best_test, smaller);
-  state.scores.best_validation = better(scores.best_validation, state.scores.best_validation, smaller);
+  const ScoreOrder order = run.scores.order();
+  state.scores.best_test = order.better(scores.best_test, state.scores.best_test);
+  state.scores.best_validation = order.better(scores.best_validation, state.scores.best_validation);
   state.skipped_examples = before.skipped_examples;  // the rings count on
   state.first_skipped = before.first_skipped;
   state.rollbacks = {before.rollbacks.count + 1, before.rollbacks.factor * run.job.training.divergence.rollback_factor,

@@ -66,7 +66,8 @@ FleetSearch::FleetSearch(const JobOptions& job, std::vector<TunedDevice> devices
 
 LearnerChange FleetSearch::first() const {
   return {learners_of(present()),
-          reason_.empty() ? "the search for the fastest number of learners begins here" : reason_, std::nullopt};
+          reason_.empty() ? "the search for the fastest number of learners begins here" : reason_, std::nullopt,
+          !tuner_.searching()};
 }
 
 void FleetSearch::first_does_not_fit(const std::string& cause) {
@@ -100,7 +101,8 @@ void FleetSearch::learn(const scheduler::Progress& measured, int learners, std::
 std::optional<LearnerChange> FleetSearch::add(std::int64_t tasks, std::int64_t examples, double seconds) {
   const std::optional<autotuner::FleetDecision> decision = tuner_.add(tasks, examples, seconds);
   if (!decision) return std::nullopt;
-  return LearnerChange{learners_of(by_device(decision->to)), decision->step.reason, decision->step.evidence};
+  return LearnerChange{learners_of(by_device(decision->to)), decision->step.reason, decision->step.evidence,
+                       !tuner_.searching()};
 }
 
 LearnerChange FleetSearch::out_of_memory(const std::vector<int>& present, const std::vector<int>& failed,
@@ -109,7 +111,7 @@ LearnerChange FleetSearch::out_of_memory(const std::vector<int>& present, const 
   const autotuner::FleetDecision back = tuner_.out_of_memory();
   return {learners_of(by_device(back.to)),
           fmt::format("{} ({}: {})", back.step.reason, counted(std::ranges::max(failed), "learner"), cause),
-          back.step.evidence};
+          back.step.evidence, !tuner_.searching()};
 }
 
 DeviceConfigurations FleetSearch::by_device(const std::vector<autotuner::Configuration>& by_kind) const {

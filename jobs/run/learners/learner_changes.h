@@ -22,6 +22,7 @@ struct LearnerChange {
   std::vector<int> to;
   std::string reason;                           // one sentence
   std::optional<autotuner::Evidence> evidence;  // the auto-tuner's
+  bool ends_search = false;                     // the auto-tuner's
 };
 
 // Source of changes. The Trainer asks it between rounds and carries out its answers with Session::resize.
@@ -41,6 +42,8 @@ class LearnerChanges {
   // tells, and get what all have told.
   virtual void add_to(Requests& requests) { static_cast<void>(requests); }
   virtual void follow(const Requests& decided) { static_cast<void>(decided); }
+  // A warning about the numbers that a search may choose; "" if there is none.
+  virtual std::string warning() const { return ""; }
   // Waits until no learners are prepared or freed in the background, so that the pools may be used otherwise.
   virtual void settle() {}
 };

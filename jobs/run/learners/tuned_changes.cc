@@ -8,9 +8,19 @@
 
 namespace arbalest::jobs {
 
+namespace {
+
+std::vector<TunedDevice> bounded_devices(const JobOptions& job, const Session& session, std::string& warning) {
+  std::vector<TunedDevice> devices = tuned_devices(job, session.learner_ceiling());
+  warning = lower_ceilings(job, session.training_order().batches_per_epoch(), devices);
+  return devices;
+}
+
+}  // namespace
+
 TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess)
     : session_(session),
-      search_(job, tuned_devices(job, session.learner_ceiling()), guess, session.training_order()),
+      search_(job, bounded_devices(job, session, warning_), guess, session.training_order()),
       present_(job.learners_per_device),
       preparation_(session) {
   begin();
@@ -52,7 +62,7 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
     return due(batch);
   }
   present_ = change_->to;
-  releases_ = !tuner().searching();
+  releases_ = change_->ends_search;
   return std::exchange(change_, std::nullopt);
 }
 

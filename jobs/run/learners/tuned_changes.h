@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "jobs/run/learners/fleet_search.h"
@@ -20,6 +21,7 @@ class TunedChanges final : public LearnerChanges {
 
   void observe(const scheduler::Progress& progress, double seconds) override;
   std::optional<LearnerChange> due(std::uint64_t batch) override;
+  std::string warning() const override { return warning_; }
   void settle() override { preparation_.wait(); }
 
   const autotuner::FleetTuner& tuner() const noexcept { return search_.tuner(); }
@@ -37,6 +39,7 @@ class TunedChanges final : public LearnerChanges {
   void decide(LearnerChange change);
 
   Session& session_;
+  std::string warning_;
   FleetSearch search_;
   std::vector<int> present_;             // by device
   std::optional<LearnerChange> change_;  // the decided change, whose learners are being prepared

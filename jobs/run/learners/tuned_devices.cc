@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "engine/cuda_devices.h"
+#include "engine/error.h"
 #include "engine/host/topology.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/readers/learners_reader.h"
 
 namespace arbalest::jobs {
@@ -68,6 +70,26 @@ std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling) {
                        .usual = device.is_cuda() ? 0 : default_learners(device)});
   }
   return devices;
+}
+
+std::string lower_ceilings(const JobOptions& job, std::int64_t batches, std::vector<TunedDevice>& devices) {
+  const auto problem_of = [&](int bound) {
+    int learners = 0;
+    for (const TunedDevice& device : devices) learners += std::min(device.ceiling, bound);
+    return long_round(job, learners, batches);
+  };
+  const std::string too_few = problem_of(job.tuned->min);
+  if (!too_few.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto.min: {}", too_few);
+  const int most = std::ranges::max_element(devices, {}, &TunedDevice::ceiling)->ceiling;
+  const std::string excess = problem_of(most);
+  if (excess.empty()) return "";
+  if (job.tuned->max_is_given) engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto.max: {}", excess);
+  int bound = most;
+  while (!problem_of(bound).empty()) --bound;
+  const std::string reason = problem_of(bound + 1);
+  for (TunedDevice& device : devices) device.ceiling = std::min(device.ceiling, bound);
+  return fmt::format("learners.per_device.auto: there will be at most {} of each device: {}", counted(bound, "learner"),
+                     reason);
 }
 
 std::vector<TunedKind> find_kinds(std::vector<TunedDevice> devices, int min) {

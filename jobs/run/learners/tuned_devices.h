@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,11 @@ struct TunedDevice {
 
 // Describes the devices of a job with bounds. `ceiling`: Session::learner_ceiling().
 std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling);
+
+// Lowers the ceilings until a round of all devices' learners is no longer than an epoch of `batches`. Returns a warning
+// if they were lowered, else "". Only the files may tell how many examples there are; the job's reader does the same
+// for other data. Throws kInvalidJob if the job names a bound that is too large.
+std::string lower_ceilings(const JobOptions& job, std::int64_t batches, std::vector<TunedDevice>& devices);
 
 // Devices of one kind are alike and always have the same number of learners. `devices`: their indices among all.
 struct TunedKind {

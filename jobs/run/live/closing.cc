@@ -17,6 +17,7 @@ namespace {
 void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
   if (!run.leads() || run.context.output_directory.empty()) return;
   run.tell(&RunObserver::on_save);
+  const engine::process::World::FileWork work(run.world);  // the others wait
   const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / "model.safetensors";
   run.summary.model_sha256 = write_safetensors(path, model, run.metadata);
 }

@@ -34,7 +34,8 @@ bool ends_before_epoch(LiveRun& run) {
   if (run.scores.target_is_reached()) {
     run.summary.status = RunStatus::kTargetReached;
     std::optional<double>& time = run.state.time_to_accuracy_seconds;
-    if (!time) time = run.seconds();  // the target was lowered for this process
+    // An earlier process of the run has reached the target without knowing it, at its last evaluation or before.
+    if (!time) time = run.state.recent_seconds.value_or(run.seconds());
     run.summary.time_to_accuracy_seconds = time;
     return true;
   }

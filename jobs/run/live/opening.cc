@@ -35,10 +35,9 @@ void require_same_data(LiveRun& run) {
   if (others.empty()) return;
   throw SharedError(
       engine::ErrorKind::kData,
-      fmt::format(
-          "rank {} on host {} has other training, validation or test data than rank 0 on host {}: copy the same files "
-          "to all hosts, or name a directory that all share (--data-root)",
-          others.front(), run.world.host(others.front()), run.world.host(0)));
+      fmt::format("{} has other training, validation or test data than {}: copy the same files to all hosts, or name a "
+                  "directory that all share (--data-root)",
+                  run.world.place(others.front()), run.world.place(0)));
 }
 
 }  // namespace
@@ -131,7 +130,7 @@ void take_over_best(LiveRun& run, RunCheckpoints* checkpoints) {
                              .batches = run.session->scheduler().batches(),
                              .best = run.state.best_model,
                              .keeps = checkpoints != nullptr && run.job.checkpoint.keep_best > 0,
-                             .smaller_is_better = run.scores.smaller_is_better(),
+                             .order = run.scores.order(),
                              .metadata = run.metadata};
   run.state.best_model =
       take_over_best_model(needs, [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); });

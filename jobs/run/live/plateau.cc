@@ -6,10 +6,9 @@
 
 namespace arbalest::jobs {
 
-bool count_epoch(const scheduler::Plateau& rule, std::optional<double> score, bool smaller_is_better, bool is_judged,
+bool count_epoch(const scheduler::Plateau& rule, std::optional<double> score, ScoreOrder order, bool is_judged,
                  PlateauState& state) {
-  const double gain = score && state.best ? (smaller_is_better ? *state.best - *score : *score - *state.best) : 0.0;
-  const bool improves = score && (!state.best || (gain > 0.0 && gain >= rule.min_improvement));
+  const bool improves = order.improves(score, state.best, rule.min_improvement);
   if (improves) state.best = score;
   state.bad_epochs = improves || !is_judged ? 0 : state.bad_epochs + 1;
   if (state.cooldown > 0) {
@@ -32,7 +31,7 @@ void follow_plateau(LiveRun& run, int epoch, bool is_last) {
   if (rule == nullptr) return;
   PlateauState& state = run.state.plateau;
   const bool is_judged = epoch >= schedule.warm_up.epochs;
-  if (!count_epoch(*rule, run.scores.decisive_score(), run.scores.smaller_is_better(), is_judged, state)) return;
+  if (!count_epoch(*rule, run.scores.decisive_score(), run.scores.order(), is_judged, state)) return;
   run.apply_rate_factor();
   if (is_last) return;
   const scheduler::Scheduler& scheduler = run.session->scheduler();

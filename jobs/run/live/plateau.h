@@ -12,7 +12,7 @@ namespace arbalest::jobs {
 
 // Counts an epoch that ended with this score; `is_judged`: false within the warm-up. Returns whether the learning rate
 // drops, by the factor that `state` has then.
-bool count_epoch(const scheduler::Plateau& rule, std::optional<double> score, bool smaller_is_better, bool is_judged,
+bool count_epoch(const scheduler::Plateau& rule, std::optional<double> score, ScoreOrder order, bool is_judged,
                  PlateauState& state);
 
 // Counts the epoch that has ended and was evaluated, if the job has this schedule. At a drop, lowers the learning rate

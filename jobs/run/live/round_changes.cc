@@ -9,14 +9,19 @@ namespace arbalest::jobs {
 RoundChanges::RoundChanges(LiveRun& run) : run_(run), synchronization_(sma::name_of(run.job.synchronization.scheme)) {}
 
 void RoundChanges::begin() {
-  changes_ = make_learner_changes(run_.job, *run_.session, run_.context.learner_cache, run_.world);
+  set_changes(make_learner_changes(run_.job, *run_.session, run_.context.learner_cache, run_.world));
+}
+
+void RoundChanges::set_changes(std::unique_ptr<LearnerChanges> changes) {
+  changes_ = std::move(changes);
+  if (changes_ && !changes_->warning().empty()) run_.job.warnings.push_back(changes_->warning());
 }
 
 void RoundChanges::go_on() {
   const std::size_t switches = run_.state.switches_done;
   const sma::Options& present = switches > 0 ? run_.job.switches[switches - 1].to : run_.job.synchronization;
   synchronization_ = sma::name_of(present.scheme);
-  changes_ = continue_learner_changes(run_.job, *run_.session, run_.state, run_.world);
+  set_changes(continue_learner_changes(run_.job, *run_.session, run_.state, run_.world));
 }
 
 void RoundChanges::add_to(Requests& requests) {

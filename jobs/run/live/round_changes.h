@@ -32,6 +32,7 @@ class RoundChanges {
   void skip_time() { round_start_ = run_.context.now(); }
 
  private:
+  void set_changes(std::unique_ptr<LearnerChanges> changes);
   void observe(const scheduler::Progress& progress);
   void switch_synchronization();
   void change_learners();

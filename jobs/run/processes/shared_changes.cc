@@ -10,7 +10,6 @@
 #include "engine/error.h"
 #include "engine/process/all_gather.h"
 #include "jobs/messages/failure.h"
-#include "jobs/run/processes/shared_bounds.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
@@ -68,10 +67,7 @@ void SharedChanges::make_search(const JobOptions& job, const std::optional<First
   const bool all_have_a_guess = first.learners.size() == devices.size();
   if (!all_have_a_guess) first = first_guess(devices);
   together(world_, [&] {
-    // The job's reader knows the devices of one process only, and only the files may tell the length of an epoch.
-    const int fewest = job.tuned->min * static_cast<int>(devices.size());
-    const std::string problem = long_round(job, fewest, session_.training_order().batches_per_epoch());
-    if (!problem.empty()) engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto.min: {}", problem);
+    warning_ = lower_ceilings(job, session_.training_order().batches_per_epoch(), devices);
     if (world_.rank() == 0) search_.emplace(job, std::move(devices), first, session_.training_order());
   });
 }
@@ -144,12 +140,11 @@ void SharedChanges::follow(const Requests& decided) {
 
 void SharedChanges::tell() {
   std::string message;
-  if (search_) message = json({{"to", chosen_->to}, {"ends", !search_->tuner().searching()}}).dump();
+  if (search_) message = json({{"to", chosen_->to}, {"ends", chosen_->ends_search}}).dump();
   world_.broadcast(message);
   const json change = json::parse(message);
   told_ = search_ ? std::exchange(chosen_, std::nullopt)
-                  : LearnerChange{change.at("to").get<std::vector<int>>(), "", std::nullopt};
-  search_ends_ = change.at("ends");
+                  : LearnerChange{change.at("to").get<std::vector<int>>(), "", std::nullopt, change.at("ends")};
 }
 
 void SharedChanges::give_up() {
@@ -169,7 +164,7 @@ void SharedChanges::give_up() {
 std::optional<LearnerChange> SharedChanges::due(std::uint64_t /*batch*/) {
   if (!std::exchange(is_due_, false)) return std::nullopt;
   present_ = told_->to;
-  releases_ = search_ends_;
+  releases_ = told_->ends_search;
   LearnerChange change = *std::exchange(told_, std::nullopt);
   change.to = own_part(change.to);
   return change;

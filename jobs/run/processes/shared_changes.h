@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/process/world.h"
@@ -36,10 +37,8 @@ class SharedChanges final : public LearnerChanges {
   // A call of World's operations, like the flags.
   void follow(const Requests& decided) override;
   std::optional<LearnerChange> due(std::uint64_t batch) override;
+  std::string warning() const override { return warning_; }
   void settle() override { preparation_.wait(); }
-
-  // Whether the search has ended and due() has returned its choice; false on other ranks than 0.
-  bool is_settled() const noexcept { return search_ && !search_->tuner().searching() && !chosen_ && !told_; }
 
  private:
   void make_search(const JobOptions& job, const std::optional<FirstGuess>& guess);
@@ -52,12 +51,12 @@ class SharedChanges final : public LearnerChanges {
   Session& session_;
   engine::process::World& world_;
   std::size_t own_devices_;
-  std::size_t first_device_ = 0;         // of this process among those of all
+  std::size_t first_device_ = 0;  // of this process among those of all
+  std::string warning_;
   std::optional<FleetSearch> search_;    // on rank 0
   std::vector<int> present_;             // by device of all processes
   std::optional<LearnerChange> chosen_;  // on rank 0: decided, but not told to the others
   std::optional<LearnerChange> told_;    // being prepared; the reason is on rank 0 only
-  bool search_ends_ = false;             // with that change
   bool is_due_ = false;                  // whether all are prepared for it
   std::exception_ptr shortage_;          // why this process could not prepare it; null: nothing has failed
   bool releases_ = false;                // whether the search has ended and idle learners still exist

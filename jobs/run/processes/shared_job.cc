@@ -39,10 +39,9 @@ void check_kinds(World& world, const engine::DeviceSpec& own) {
   const bool has_gpus = join(world, {own.is_cuda() ? 1 : 0}).front() == 1;
   throw SharedError(
       engine::ErrorKind::kInvalidJob,
-      fmt::format("rank 0 trains on {}, and rank {} on host {} on {}: the devices of all processes must be "
-                  "of one kind; name them, as in devices: \"cpu\"",
-                  has_gpus ? "GPUs" : "CPU devices", others.front(), world.host(others.front()),
-                  has_gpus ? "CPU devices" : "GPUs"));
+      fmt::format("rank 0 trains on {}, and {} on {}: the devices of all processes must be of one kind; name them, as "
+                  "in devices: \"cpu\"",
+                  has_gpus ? "GPUs" : "CPU devices", world.place(others.front()), has_gpus ? "CPU devices" : "GPUs"));
 }
 
 // The settings of the user, with these devices.

@@ -93,6 +93,7 @@ void read_own_learners(World& world, const std::vector<int>& per_device, SavedRu
   const Range& own = ranges[static_cast<std::size_t>(world.rank())];
   bool needs_help = false;
   together(world, [&] {
+    const World::FileWork work(world);
     if (world.rank() == 0) {
       read_learners(saved, own.first, own.count);
     } else {
@@ -102,6 +103,7 @@ void read_own_learners(World& world, const std::vector<int>& per_device, SavedRu
   if (world.size() == 1) return;
   const std::vector<int> need_help = join(world, {needs_help ? 1 : 0});
   together(world, [&] {
+    const World::FileWork work(world);
     std::exception_ptr failure;
     for (int rank = 1; rank < world.size(); ++rank) {
       const auto place = static_cast<std::size_t>(rank);

@@ -19,11 +19,6 @@ namespace {
 
 std::string_view bytes_of(const void* from, std::size_t size) { return {static_cast<const char*>(from), size}; }
 
-std::string place_of(const World& world, std::size_t rank) {
-  const int number = static_cast<int>(rank);
-  return fmt::format("rank {} on host {}", number, world.host(number));
-}
-
 }  // namespace
 
 scheduler::Progress sum_over(World& world, const scheduler::Progress& own) {
@@ -48,7 +43,7 @@ void throw_divergence(World& world, const std::optional<scheduler::Diverged>& ow
   const std::vector<double> losses = all_gather(world, own ? own->loss() : 0.0);
   std::size_t rank = 0;
   while (texts[rank].empty()) ++rank;
-  throw scheduler::Diverged(fmt::format("{}: {}", place_of(world, rank), texts[rank]), losses[rank]);
+  throw scheduler::Diverged(fmt::format("{}: {}", world.place(static_cast<int>(rank)), texts[rank]), losses[rank]);
 }
 
 std::vector<int> join(World& world, const std::vector<int>& own) {
@@ -78,7 +73,7 @@ void together(World& world, const std::function<void()>& step) {
   while (failures[rank].empty()) ++rank;
   const auto kind = static_cast<engine::ErrorKind>(failures[rank].front());
   const std::string text = failures[rank].substr(1);
-  throw SharedError(kind, rank == 0 ? text : fmt::format("{}: {}", place_of(world, rank), text));
+  throw SharedError(kind, rank == 0 ? text : fmt::format("{}: {}", world.place(static_cast<int>(rank)), text));
 }
 
 }  // namespace arbalest::jobs

@@ -104,6 +104,7 @@ void SharedSave::start(TrainingState training, const std::string& name) {
   try {
     writing_ = std::async(std::launch::async, task);
   } catch (const std::system_error&) {  // no thread is left
+    const World::FileWork work(world_);
     std::promise<Part> done;
     done.set_value(task());
     writing_ = done.get_future();
@@ -131,7 +132,11 @@ bool SharedSave::is_writing() const {
 
 void SharedSave::finish() {
   if (!std::exchange(has_begun_, false)) return;
-  const std::string own = writing_.valid() ? pack(writing_.get()) : std::string();
+  std::string own;
+  if (writing_.valid()) {
+    const World::FileWork work(world_);
+    own = pack(writing_.get());
+  }
   const std::vector<std::string> all = world_.gather(own);
   if (world_.rank() != 0) return;
   std::vector<Part> parts(1);
@@ -162,7 +167,7 @@ void SharedSave::add_files(const Wanted& wanted, CheckpointWriter& writer, bool 
   const std::vector<Part>& parts = wanted.parts.get();
   if (failure) std::rethrow_exception(failure);
   for (std::size_t rank = 1; rank < parts.size() && !is_lost; ++rank) {
-    const std::string place = fmt::format("rank {} on host {}", rank, wanted.world->host(static_cast<int>(rank)));
+    const std::string place = wanted.world->place(static_cast<int>(rank));
     if (parts[rank].failure) {
       throw Error(parts[rank].failure->kind(), fmt::format("{}: {}", place, parts[rank].failure->what()));
     }

@@ -82,9 +82,8 @@ SharedView look_at(World& world, const fs::path& directory) {
       sees[place] = 'y';
     } else if (!found[place].empty() && view.warning.empty()) {
       view.warning = fmt::format(
-          "rank {} on host {} sees the directory '{}', but {}; so it sends its learners to rank 0, which writes their "
-          "checkpoints",
-          rank, world.host(rank), directory.string(),
+          "{} sees the directory '{}', but {}; so it sends its learners to rank 0, which writes their checkpoints",
+          world.place(rank), directory.string(),
           problems[place].empty() ? "rank 0 does not see what it writes there"
                                   : fmt::format("cannot write there: {}", problems[place]));
     }

@@ -1,0 +1,26 @@
+// Reads lines from standard input, until a signal asks to stop.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+
+namespace arbalest::cli {
+
+class LineReader {
+ public:
+  explicit LineReader(const std::atomic<int>& stop_signal) : stop_signal_(stop_signal) {}
+
+  // The next line without its line break; none at the end, or once the signal is set. Throws kData if standard input
+  // cannot be read.
+  std::optional<std::string> next();
+
+ private:
+  // Returns false at the end, or once the signal is set.
+  bool read_more();
+
+  const std::atomic<int>& stop_signal_;
+  std::string text_;  // read, and not returned yet
+};
+
+}  // namespace arbalest::cli
