@@ -151,6 +151,16 @@ class NewDirectory {
   bool is_complete_ = false;
 };
 
+// `job`: the file that has chosen the data, if there is one.
+void check_data(const JobOptions& checked, const dataflow::InputDescription& input, const std::string& job) {
+  if (checked.data.input.image == input.image && checked.data.input.classes == input.classes) return;
+  engine::fail(ErrorKind::kInvalidJob,
+               "{}: the model reads {} and has {} outputs, but the data of this job have {} and {} classes; choose "
+               "data that fit, or leave out --job",
+               job, to_string(input.image), input.classes, to_string(checked.data.input.image),
+               checked.data.input.classes);
+}
+
 ImportReport write_imported(ImportedModel model, const std::string& stem, const ImportOptions& options) {
   ImportReport report;
   report.layers = static_cast<std::int64_t>(model.layers.size()) - 1;
@@ -158,8 +168,9 @@ ImportReport write_imported(ImportedModel model, const std::string& stem, const 
   const v1::Job job = make_job(model, stem, options);
   const std::string text = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n" +
                            print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
-  parse_job(
-      SourceText((options.output / kJobFile).string(), text));  // whatever it cannot be, is told before it is written
+  // A job that cannot be read is refused before anything is written.
+  const JobOptions checked = parse_job(SourceText((options.output / kJobFile).string(), text));
+  check_data(checked, model.input, options.job);
   NewDirectory directory(options.output);
   std::map<std::string, std::string> metadata = std::move(model.metadata);
   metadata["format"] = "arbalest";
