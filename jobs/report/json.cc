@@ -114,7 +114,8 @@ ordered_json to_json(const RunStart& start) {
 }
 
 ordered_json to_json(const EpochRow& row) {
-  ordered_json losses = {{"epoch", row.epoch}, {"train_loss", null_unless_finite(row.train_loss)}};
+  ordered_json losses = {
+      {"epoch", row.epoch}, {"batch", row.batch}, {"train_loss", null_unless_finite(row.train_loss)}};
   if (row.train_accuracy) losses["train_accuracy"] = finite("train_accuracy", *row.train_accuracy);
   const ordered_json test =
       epoch_scores("test", row.test_loss, row.test_accuracy, row.test_top5_accuracy, row.test_rmse);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <fstream>
 #include <system_error>
 
@@ -26,10 +27,16 @@ namespace {
   engine::fail(ErrorKind::kData, "'{}' is damaged: {}; restore it, or train again", path.string(), problem);
 }
 
+// Adds the clock to a line, in seconds since 1970.
+nlohmann::ordered_json with_time(nlohmann::ordered_json row) {
+  row["time"] = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return row;
+}
+
 }  // namespace
 
 RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, ExistingRun existing)
-    : directory_(path, job_name) {
+    : directory_(path, job_name), tensorboard_(directory_.path()) {
   const fs::path log = directory_.path() / kMetricsFile;
   std::error_code error;
   existed_ = existing == ExistingRun::kContinue && fs::exists(log, error);
@@ -64,13 +71,15 @@ void RunDirectory::attempt(const std::function<void()>& write) {
     tell_(fmt::format("'{}' was deleted while its run was training; it was written again, and nothing is missing",
                       (path() / kMetricsFile).string()));
   }
-  if (!failure_ || !metrics_->is_whole() || replay_waits_) return;
+  if (!failure_ || !metrics_->is_whole() || replay_waits_ || !tensorboard_.is_whole()) return;
   failure_.reset();
   if (tell_) tell_(fmt::format("'{}' can be written again, and nothing is missing", path().string()));
 }
 
 void RunDirectory::log(const char* event, const nlohmann::ordered_json& row) {
   attempt([&] { metrics_->append(event, row); });
+  if (!metrics_->is_whole()) return tensorboard_.skip();
+  attempt([&] { tensorboard_.add(event, row); });
 }
 
 RunDirectory::~RunDirectory() {
@@ -92,8 +101,9 @@ void RunDirectory::on_start(const RunStart& start) {
   is_tuned_ = start.is_tuned;
   write_file(path() / kJobFile, start.job_text);
   // A resumed run may be in a directory of its own.
-  if (!start.resumed || metrics_->bytes() == 0) metrics_->append("start", to_json(start));
-  if (start.resumed) metrics_->append("resume", to_json(*start.resumed));
+  if (!start.resumed || metrics_->bytes() == 0) metrics_->append("start", with_time(to_json(start)));
+  if (start.resumed) metrics_->append("resume", with_time(to_json(*start.resumed)));
+  attempt([this] { tensorboard_.begin(job_text_); });
   learners_ = start.learner_steps;
   writes_replay_ = is_tuned_ || (start.resumed && learners_.size() > 1);
   if (writes_replay_) {

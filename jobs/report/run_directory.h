@@ -17,6 +17,7 @@
 #include "jobs/report/run_claim.h"
 #include "jobs/report/run_files.h"
 #include "jobs/report/run_lock.h"
+#include "jobs/report/tensorboard/tensorboard_log.h"
 #include "jobs/run/run_observer.h"
 
 namespace arbalest::jobs {
@@ -77,6 +78,7 @@ class RunDirectory final : public RunObserver {
 
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;
+  TensorBoardLog tensorboard_;
   bool begun_ = false;
   bool existed_ = false;          // whether metrics.jsonl was there before this process
   std::uint64_t kept_bytes_ = 0;  // of metrics.jsonl, if it was

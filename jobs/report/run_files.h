@@ -8,5 +8,6 @@ inline constexpr const char* kReplayFile = "replay.txtpb";
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kMetricsFile = "metrics.jsonl";
 inline constexpr const char* kSummaryFile = "summary.json";
+inline constexpr const char* kTensorBoardFolder = "tensorboard";
 
 }  // namespace arbalest::jobs

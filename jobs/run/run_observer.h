@@ -76,7 +76,8 @@ struct RunProgress {
 
 // One epoch: a line of metrics.jsonl.
 struct EpochRow {
-  int epoch = 0;  // 1 after the first
+  int epoch = 0;            // 1 after the first
+  std::uint64_t batch = 0;  // mini-batches before this point
   // Means over the epoch's mini-batches, augmented, each with the weights of its step. No accuracy if it is not the
   // metric.
   double train_loss = 0.0;

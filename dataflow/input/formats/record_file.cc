@@ -135,15 +135,23 @@ RecordWriter::RecordWriter(const std::filesystem::path& path) : path_(path), fil
   if (!file_) fail(ErrorKind::kOutOfMemory, "{}: cannot be written: {}", path_.string(), std::strerror(errno));
 }
 
-void RecordWriter::write(std::span<const std::uint8_t> data) {
+std::vector<std::uint8_t> record_of(std::span<const std::uint8_t> data) {
+  std::vector<std::uint8_t> record;
+  record.reserve(kHeader + data.size() + kTrailer);
   const auto put = [&](std::span<const std::uint8_t> bytes) {
-    file_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    record.insert(record.end(), bytes.begin(), bytes.end());
   };
   const auto length = bytes_of(std::uint64_t{data.size()});
   put(length);
   put(bytes_of(masked_crc32c(length)));
   put(data);
   put(bytes_of(masked_crc32c(data)));
+  return record;
+}
+
+void RecordWriter::write(std::span<const std::uint8_t> data) {
+  const std::vector<std::uint8_t> record = record_of(data);
+  file_.write(reinterpret_cast<const char*>(record.data()), static_cast<std::streamsize>(record.size()));
 }
 
 void RecordWriter::close() {

@@ -47,6 +47,9 @@ class RecordFile {
   std::vector<Record> records_;
 };
 
+// The bytes of a record with this data.
+std::vector<std::uint8_t> record_of(std::span<const std::uint8_t> data);
+
 class RecordWriter {
  public:
   // Throws ErrorKind::kOutOfMemory if the file cannot be written.

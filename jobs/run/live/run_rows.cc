@@ -24,6 +24,7 @@ EpochRow epoch_row(const LiveRun& run, int epoch, double learning_rate, double e
                    double evaluation_seconds) {
   const scheduler::Progress& sums = run.state.epoch;
   EpochRow row{.epoch = epoch,
+               .batch = run.session->scheduler().batches(),
                .train_loss = mean_of(sums.loss_sum, sums.examples),
                .images_per_second = static_cast<double>(sums.examples) / run.state.epoch_seconds,
                .elapsed_seconds = elapsed_seconds,

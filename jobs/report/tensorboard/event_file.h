@@ -1,0 +1,37 @@
+// TensorBoard's event files: TFRecords of serialized events (proto/tensorboard/events.proto).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+#include "tensorboard/events.pb.h"
+
+namespace arbalest::jobs {
+
+// The name of every event file begins so.
+inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
+
+// Removes the event files of a directory, if there is one. Throws as fail_write does (jobs/export/atomic_file.h).
+void remove_event_files(const std::filesystem::path& directory);
+
+// Writes one file. A reader may follow it, because append() writes whole records.
+class EventFile {
+ public:
+  // Makes `directory` with its parents, deletes its other event files, because TensorBoard reads only one of them, and
+  // makes a new one. The file begins with its version, and with the start of a session at `step`. Throws as fail_write
+  // does (jobs/export/atomic_file.h).
+  //   wall_time: seconds since 1970
+  EventFile(const std::filesystem::path& directory, double wall_time, std::int64_t step);
+  ~EventFile();
+  EventFile(const EventFile&) = delete;
+  EventFile& operator=(const EventFile&) = delete;
+
+  // Throws as fail_write does; the file may then end within a record.
+  void append(const tensorboard::Event& event);
+
+ private:
+  std::filesystem::path path_;
+  int file_ = -1;
+};
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,216 @@
+#include "jobs/report/tensorboard/run_events.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "jobs/report/tensorboard/hyper_parameters.h"
+
+namespace arbalest::jobs {
+
+using nlohmann::ordered_json;
+using tensorboard::Event;
+using tensorboard::HParamInfo;
+using tensorboard::HParamsPluginData;
+using tensorboard::Summary;
+
+namespace {
+
+struct Scalar {
+  const char* field;  // of the line
+  Curve curve;
+  const char* tag;
+};
+
+constexpr Scalar kEpochScalars[] = {{"train_loss", Curve::kTraining, "loss"},
+                                    {"train_accuracy", Curve::kTraining, "accuracy"},
+                                    {"learning_rate", Curve::kTraining, "learning_rate"},
+                                    {"images_per_second", Curve::kTraining, "images_per_second"},
+                                    {"replica_distance", Curve::kTraining, "replica_distance"},
+                                    {"replica_spread", Curve::kTraining, "replica_spread"},
+                                    {"averaging_loss_gap", Curve::kTraining, "averaging_loss_gap"},
+                                    {"test_loss", Curve::kTest, "loss"},
+                                    {"test_accuracy", Curve::kTest, "accuracy"},
+                                    {"test_top5_accuracy", Curve::kTest, "top5_accuracy"},
+                                    {"test_rmse", Curve::kTest, "rmse"},
+                                    {"validation_loss", Curve::kValidation, "loss"},
+                                    {"validation_accuracy", Curve::kValidation, "accuracy"},
+                                    {"validation_top5_accuracy", Curve::kValidation, "top5_accuracy"},
+                                    {"validation_rmse", Curve::kValidation, "rmse"}};
+constexpr const char* kLearners = "learners";
+
+// A number of the line; none if the field is missing or null.
+std::optional<double> number_in(const ordered_json& row, const char* field) {
+  const auto value = row.find(field);
+  if (value == row.end() || !value->is_number()) return std::nullopt;
+  return value->get<double>();
+}
+
+std::int64_t step_in(const ordered_json& row, const char* field) {
+  return static_cast<std::int64_t>(number_in(row, field).value_or(0.0));
+}
+
+void add_scalar(Event& event, const char* tag, double value) {
+  Summary::Value& scalar = *event.mutable_summary()->add_value();
+  scalar.set_tag(tag);
+  scalar.set_simple_value(static_cast<float>(value));
+}
+
+// Adds the scores of one curve that the line has.
+void add_scores(Event& event, const ordered_json& row, Curve curve) {
+  for (const Scalar& scalar : kEpochScalars) {
+    if (scalar.curve != curve) continue;
+    if (const std::optional<double> value = number_in(row, scalar.field)) add_scalar(event, scalar.tag, *value);
+  }
+}
+
+// The plugin reads its data from the metadata, and ignores the value.
+void add_hyper_parameter_data(Event& event, const char* tag, const HParamsPluginData& data) {
+  Summary::Value& value = *event.mutable_summary()->add_value();
+  value.set_tag(tag);
+  value.mutable_metadata()->mutable_plugin_data()->set_plugin_name("hparams");
+  value.mutable_metadata()->mutable_plugin_data()->set_content(data.SerializeAsString());
+  value.mutable_tensor()->set_dtype(tensorboard::Tensor::DT_FLOAT);
+  value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(0);
+}
+
+HParamInfo::DataType type_of(const google::protobuf::Value& value) {
+  switch (value.kind_case()) {
+    case google::protobuf::Value::kStringValue:
+      return HParamInfo::DATA_TYPE_STRING;
+    case google::protobuf::Value::kBoolValue:
+      return HParamInfo::DATA_TYPE_BOOL;
+    default:
+      return HParamInfo::DATA_TYPE_FLOAT64;
+  }
+}
+
+void add_metric(tensorboard::Experiment& experiment, Curve curve, const char* tag) {
+  tensorboard::MetricInfo::Name& name = *experiment.add_metric_infos()->mutable_name();
+  name.set_group(folder_of(curve));
+  name.set_tag(tag);
+}
+
+// Text is shown as Markdown.
+void add_text(Event& event, const char* tag, const std::string& text) {
+  Summary::Value& value = *event.mutable_summary()->add_value();
+  value.set_tag(tag);
+  value.mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
+  value.mutable_tensor()->set_dtype(tensorboard::Tensor::DT_STRING);
+  value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1);
+  value.mutable_tensor()->add_string_val(text);
+}
+
+}  // namespace
+
+const char* folder_of(Curve curve) {
+  switch (curve) {
+    case Curve::kTraining:
+      return "train";
+    case Curve::kTest:
+      return "test";
+    case Curve::kValidation:
+      return "validation";
+    case Curve::kRun:
+      break;
+  }
+  return "";
+}
+
+Event RunEvents::event_at(double elapsed_seconds, std::int64_t step) const {
+  Event event;
+  event.set_wall_time(begun_ + elapsed_seconds);
+  event.set_step(step);
+  return event;
+}
+
+double RunEvents::learners_of(const ordered_json& counts) const {
+  if (counts.is_number()) return counts.get<double>() * static_cast<double>(devices_);
+  double sum = 0.0;
+  for (const ordered_json& count : counts) sum += count.get<double>();
+  return sum;
+}
+
+std::vector<CurveEvent> RunEvents::of(const std::string& name, const ordered_json& row) {
+  const double elapsed = number_in(row, "elapsed_seconds").value_or(0.0);
+  if (name == "start" || name == "resume") begun_ = number_in(row, "time").value_or(0.0) - elapsed;
+  if (name == "start") return start(row);
+  if (name == "epoch") return epoch(row);
+  if (name == "finish") return finish(row);
+  std::vector<CurveEvent> events;
+  if (name == "resize") {
+    Event event = event_at(elapsed, step_in(row, "batch"));
+    add_scalar(event, kLearners, learners_of(row["learners_per_device"]));
+    events.push_back({Curve::kTraining, event});
+  }
+  if (name == "rollback") {  // TensorBoard forgets the steps that follow once more
+    for (const Curve curve : kCurves) {
+      Event event = event_at(elapsed, step_in(row, "to_batch"));
+      event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+      events.push_back({curve, event});
+    }
+  }
+  return events;
+}
+
+std::vector<CurveEvent> RunEvents::start(const ordered_json& row) {
+  if (const auto devices = row.find("devices"); devices != row.end()) devices_ = devices->size();
+  const auto parameters = hyper_parameters(job_text_);
+  const bool validates = row.value("accuracy_set", "test") == "validation";
+  HParamsPluginData experiment;
+  for (const auto& [path, value] : parameters) {
+    HParamInfo& info = *experiment.mutable_experiment()->add_hparam_infos();
+    info.set_name(path);
+    info.set_type(type_of(value));
+  }
+  for (const char* tag : {"accuracy", "rmse", "loss"}) {
+    add_metric(*experiment.mutable_experiment(), validates ? Curve::kValidation : Curve::kTest, tag);
+  }
+  HParamsPluginData session;
+  session.mutable_session_start_info()->set_start_time_secs(begun_);
+  for (const auto& [path, value] : parameters) (*session.mutable_session_start_info()->mutable_hparams())[path] = value;
+
+  Event event = event_at(0.0, 0);
+  add_hyper_parameter_data(event, "_hparams_/experiment", experiment);
+  add_hyper_parameter_data(event, "_hparams_/session_start_info", session);
+  add_text(event, "job", fmt::format("```\n{}```\n", job_text_));
+  return {{Curve::kRun, event}};
+}
+
+std::vector<CurveEvent> RunEvents::epoch(const ordered_json& row) {
+  std::vector<CurveEvent> events;
+  const double elapsed = number_in(row, "elapsed_seconds").value_or(0.0);
+  const std::int64_t step = step_in(row, "batch");
+  for (const Curve curve : {Curve::kTraining, Curve::kTest, Curve::kValidation}) {
+    Event event = event_at(elapsed, step);
+    add_scores(event, row, curve);
+    if (curve == Curve::kTraining) add_scalar(event, kLearners, learners_of(row["learners_per_device"]));
+    if (event.has_summary()) events.push_back({curve, event});
+  }
+  if (row.contains("test_loss")) tested_ = step;
+  return events;
+}
+
+// The model at the end has test scores of its own if it was not evaluated at the end of an epoch.
+std::vector<CurveEvent> RunEvents::finish(const ordered_json& row) {
+  std::vector<CurveEvent> events;
+  const double elapsed = number_in(row, "train_seconds").value_or(0.0);
+  const std::int64_t step = step_in(row, "mini_batches");
+  if (tested_ != step) {
+    Event event = event_at(elapsed, step);
+    add_scores(event, row, Curve::kTest);
+    if (event.has_summary()) events.push_back({Curve::kTest, event});
+  }
+  HParamsPluginData end;
+  const std::string status = row.value("status", "");
+  const bool is_failure = status == "failed" || status == "diverged";
+  end.mutable_session_end_info()->set_status(is_failure ? tensorboard::SessionEndInfo::STATUS_FAILURE
+                                                        : tensorboard::SessionEndInfo::STATUS_SUCCESS);
+  Event event = event_at(elapsed, step);
+  end.mutable_session_end_info()->set_end_time_secs(event.wall_time());
+  add_hyper_parameter_data(event, "_hparams_/session_end_info", end);
+  events.push_back({Curve::kRun, event});
+  return events;
+}
+
+}  // namespace arbalest::jobs

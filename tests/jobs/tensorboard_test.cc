@@ -1,0 +1,189 @@
+// The event files of a run, read record by record: checksums, scalars, text and hyper-parameters.
+#include "jobs/report/tensorboard/tensorboard_log.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "dataflow/input/formats/record_file.h"
+#include "jobs/report/run_directory.h"
+#include "jobs/report/tensorboard/hyper_parameters.h"
+#include "tests/jobs/reported_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+using tensorboard::Event;
+using tests::TemporaryDirectory;
+namespace fs = std::filesystem;
+
+namespace {
+
+fs::path event_file_in(const fs::path& directory) {
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (entry.path().filename().string().starts_with(kEventFilePrefix)) found.push_back(entry.path());
+  }
+  REQUIRE(found.size() == 1);
+  return found.front();
+}
+
+// RecordFile checks the checksums.
+std::vector<Event> events_in(const fs::path& directory) {
+  const dataflow::RecordFile file(event_file_in(directory));
+  std::vector<Event> events(file.size());
+  for (std::size_t i = 0; i < file.size(); ++i) {
+    const std::vector<std::uint8_t> data = file.read(i);
+    REQUIRE(events[i].ParseFromArray(data.data(), static_cast<int>(data.size())));
+  }
+  return events;
+}
+
+using Point = std::pair<std::int64_t, float>;  // step and value
+
+std::map<std::string, std::vector<Point>> scalars_in(const fs::path& directory) {
+  std::map<std::string, std::vector<Point>> scalars;
+  for (const Event& event : events_in(directory)) {
+    for (const auto& value : event.summary().value()) {
+      scalars[value.tag()].emplace_back(event.step(), value.simple_value());
+    }
+  }
+  return scalars;
+}
+
+EpochRow row_at(int epoch, std::uint64_t batch) {
+  EpochRow row = some_row();
+  row.epoch = epoch;
+  row.batch = batch;
+  row.train_loss = 1.0 / epoch;
+  row.elapsed_seconds = epoch;
+  return row;
+}
+
+tensorboard::HParamsPluginData plugin_data(const Event& event, const std::string& tag) {
+  tensorboard::HParamsPluginData data;
+  for (const auto& value : event.summary().value()) {
+    if (value.tag() == tag) REQUIRE(data.ParseFromString(value.metadata().plugin_data().content()));
+  }
+  return data;
+}
+
+}  // namespace
+
+TEST_CASE("tensorboard: each epoch is a point of the training and the test curves, at its mini-batch") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  run.on_start(some_start());
+  run.on_epoch(row_at(1, 100));
+  run.on_epoch(row_at(2, 201));
+  const fs::path folder = directory / "run/tensorboard";
+  const auto training = scalars_in(folder / "train");
+  CHECK(training.at("loss") == std::vector<Point>{{100, 1.0F}, {201, 0.5F}});
+  CHECK(training.at("accuracy") == std::vector<Point>{{100, 0.75F}, {201, 0.75F}});
+  CHECK(training.at("learners") == std::vector<Point>{{100, 3.0F}, {201, 3.0F}});
+  for (const char* tag : {"learning_rate", "images_per_second", "replica_distance", "replica_spread"}) {
+    CHECK(training.at(tag).size() == 2);
+  }
+  CHECK(scalars_in(folder / "test").at("accuracy") == std::vector<Point>{{100, 0.3F}, {201, 0.3F}});
+  CHECK_FALSE(fs::exists(folder / "validation"));
+  const std::vector<Event> events = events_in(folder / "train");
+  CHECK(events[0].file_version() == "brain.Event:2");
+  CHECK(events[1].session_log().status() == tensorboard::SessionLog::START);
+  CHECK(events[3].wall_time() - events[2].wall_time() == Catch::Approx(1.0));
+  CHECK(events[2].wall_time() > 1.7e9);  // seconds since 1970
+}
+
+TEST_CASE("tensorboard: a resize is a point, and a step back makes TensorBoard forget the steps after it") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  run.on_start(some_start());
+  run.on_resize({.batch = 60, .from = {2, 1}, .to = {4, 1}, .reason = "faster"});
+  run.on_rollback({.batch = 90, .reason = "spike", .to_batch = 50, .learners_per_device = {2, 1}});
+  const fs::path folder = directory / "run/tensorboard/train";
+  CHECK(scalars_in(folder).at("learners") == std::vector<Point>{{60, 5.0F}});
+  const Event last = events_in(folder).back();
+  CHECK(last.session_log().status() == tensorboard::SessionLog::START);
+  CHECK(last.step() == 50);
+}
+
+TEST_CASE("tensorboard: the job is text and hyper-parameters, and the end of the run is that of the session") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  run.on_start(some_start());
+  run.on_epoch(row_at(1, 100));
+  RunSummary summary = some_summary();
+  summary.mini_batches = 130;  // stopped within an epoch
+  summary.test_loss = 0.25;
+  run.on_finish(summary);
+  const std::vector<Event> events = events_in(directory / "run/tensorboard");
+  const Event& start = events.at(2);
+  const auto text = std::ranges::find(start.summary().value(), "job", [](const auto& value) { return value.tag(); });
+  REQUIRE(text != start.summary().value().end());
+  CHECK(text->tensor().string_val(0) == "```\n" + some_start().job_text + "```\n");
+  const auto session = plugin_data(start, "_hparams_/session_start_info").session_start_info();
+  CHECK(session.hparams().at("learning_rate.base").number_value() == 0.01);
+  CHECK_FALSE(session.hparams().contains("name"));
+  const auto experiment = plugin_data(start, "_hparams_/experiment").experiment();
+  CHECK(experiment.hparam_infos_size() == session.hparams_size());
+  CHECK(experiment.metric_infos(0).name().group() == "test");
+  const auto end = plugin_data(events.back(), "_hparams_/session_end_info").session_end_info();
+  CHECK(end.status() == tensorboard::SessionEndInfo::STATUS_SUCCESS);
+  CHECK(scalars_in(directory / "run/tensorboard/test").at("loss") == std::vector<Point>{{100, 0.5F}, {130, 0.25F}});
+}
+
+TEST_CASE("tensorboard: a resumed run has the points of its log, and one file in each folder") {
+  const TemporaryDirectory directory;
+  std::uint64_t kept = 0;
+  {
+    RunDirectory run(directory / "run", "trial");
+    run.on_start(some_start());
+    run.on_epoch(row_at(1, 100));
+    kept = run.log_bytes();
+    run.on_epoch(row_at(2, 200));
+  }
+  SavedRun saved;
+  saved.run.metrics_bytes = kept;
+  RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
+  run.continue_from(&saved);
+  RunStart start = some_start();
+  start.resumed = ResumeRow{.batch = 100, .epoch = 1.0, .elapsed_seconds = 1.0};
+  run.on_start(start);
+  const fs::path folder = directory / "run/tensorboard/train";
+  CHECK(scalars_in(folder).at("loss") == std::vector<Point>{{100, 1.0F}});
+  run.on_epoch(row_at(4, 300));
+  CHECK(scalars_in(folder).at("loss") == std::vector<Point>{{100, 1.0F}, {300, 0.25F}});
+}
+
+TEST_CASE("tensorboard: lines that a full disk refused are in the files once there is room again") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  std::vector<std::string> told;
+  run.tell_trouble([&](const std::string& text) { told.push_back(text); });
+  run.on_start(some_start());
+  run.on_epoch(row_at(1, 100));
+  const fs::path folder = directory / "run/tensorboard/train";
+  {
+    const FileSizeLimit limit(fs::file_size(directory / "run/metrics.jsonl"));
+    run.on_epoch(row_at(2, 200));
+  }
+  run.on_epoch(row_at(3, 300));
+  CHECK(scalars_in(folder).at("loss").size() == 3);
+  REQUIRE(told.size() == 2);
+  CHECK_THAT(told[1], ContainsSubstring("nothing is missing"));
+}
+
+TEST_CASE("tensorboard: hyper-parameters are the single values of a job, with their types") {
+  const auto values = hyper_parameters(
+      "name: \"x\"\nmodel { layers { name: \"a\" } }\ntraining { batch_size: 32 seed: 7 precision: BF16 }\n"
+      "learning_rate { base: 0.5 cosine {} }\ndevices: \"cpu\"\n");
+  CHECK(values.at("training.batch_size").number_value() == 32);
+  CHECK(values.at("training.precision").string_value() == "BF16");
+  CHECK(values.at("learning_rate.base").number_value() == 0.5);
+  for (const char* absent : {"name", "devices", "model.layers"}) CHECK_FALSE(values.contains(absent));
+}
+
+}  // namespace arbalest::jobs
