@@ -42,8 +42,9 @@ namespace {
       directory.string(), file);
 }
 
+// A run replaces the files in its folder tensorboard/.
 void check_holds_no_run(const fs::path& directory) {
-  for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile}) {
+  for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile, kTensorBoardFolder}) {
     std::error_code error;
     if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
   }

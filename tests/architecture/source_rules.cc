@@ -72,6 +72,7 @@ const std::vector<VendorRule>& vendor_rules() {
        "the parser of protobuf text",
        {"jobs/options/text", "jobs/checkpoint"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
+      {R"(tensorboard/.*\.pb\.h)", "the schema of TensorBoard's files", {"jobs/report/tensorboard"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
       {R"(xxhash\.h)", "xxHash", {"jobs/checkpoint"}},
       {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},

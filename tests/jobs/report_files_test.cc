@@ -79,7 +79,7 @@ TEST_CASE("files: other failed writes are not reported as a full disk") {
 
 TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(names_of(to_json(some_row())) ==
-        std::vector<std::string>{"epoch", "train_loss", "train_accuracy", "test_loss", "test_accuracy",
+        std::vector<std::string>{"epoch", "batch", "train_loss", "train_accuracy", "test_loss", "test_accuracy",
                                  "test_top5_accuracy", "images_per_second", "elapsed_seconds", "learning_rate",
                                  "learners_per_device", "replica_distance", "replica_spread", "training_seconds",
                                  "evaluation_seconds", "host_microseconds_per_step"});
@@ -97,7 +97,7 @@ TEST_CASE("report: regression models have an RMSE in place of accuracies") {
   EpochRow row = some_row();
   row.train_accuracy.reset();
   row.test_rmse = 0.5;
-  CHECK(names_of(to_json(row)).at(3) == "test_rmse");
+  CHECK(names_of(to_json(row)).at(4) == "test_rmse");
   CHECK(to_json(row)["test_rmse"] == 0.5);
   CHECK_FALSE(to_json(row).contains("test_accuracy"));
   CHECK_FALSE(to_json(row).contains("test_top5_accuracy"));
@@ -131,7 +131,7 @@ TEST_CASE("report: a run with a validation set has its accuracy and names the se
   row.validation_accuracy = 0.75;
   const ordered_json json = to_json(row);
   const std::vector<std::string> names = names_of(json);
-  CHECK(std::vector<std::string>(names.begin() + 3, names.begin() + 7) ==
+  CHECK(std::vector<std::string>(names.begin() + 4, names.begin() + 8) ==
         std::vector<std::string>{"validation_loss", "validation_accuracy", "validation_top5_accuracy",
                                  "images_per_second"});
   CHECK(json["validation_loss"] == 0.5);
@@ -223,7 +223,7 @@ TEST_CASE("run directory: has job, metrics and summary, and metrics lines are wr
   CHECK(files_in(path) == std::vector<std::string>{"metrics.jsonl"});
   directory.on_start(some_start());
   directory.on_epoch(some_row());
-  CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
+  CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl", "tensorboard"});
   CHECK(tests::read_text(path / "job.txtpb") == some_start().job_text);
 
   std::istringstream lines(tests::read_text(path / "metrics.jsonl"));
@@ -360,7 +360,7 @@ TEST_CASE("run directory: of two simultaneous runs, one gets the directory and t
   CHECK(failure([&] { RunDirectory(path, "other"); }) == ErrorKind::kUsage);
   first.on_start(some_start());
   CHECK(failure([&] { RunDirectory(path, "other"); }) == ErrorKind::kUsage);
-  CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl"});
+  CHECK(files_in(path) == std::vector<std::string>{"job.txtpb", "metrics.jsonl", "tensorboard"});
 
   // Many runs start at the same moment.
   std::atomic<int> winners{0};

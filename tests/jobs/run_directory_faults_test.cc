@@ -127,7 +127,7 @@ TEST_CASE("run directory: a run whose directory is gone ends at the next line") 
     other.emplace(directory / "run", "trial");
   }
   SECTION("emptied, and another run has taken its place") {
-    for (const char* file : {kJobFile, kMetricsFile}) fs::remove(directory / "run" / file);
+    for (const char* name : {kJobFile, kMetricsFile, kTensorBoardFolder}) fs::remove_all(directory / "run" / name);
     other.emplace(directory / "run", "trial");
   }
   const auto check = [&](const std::function<void()>& write) {

@@ -2,15 +2,20 @@
 #include "jobs/report/tensorboard/tensorboard_log.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "dataflow/input/formats/record_file.h"
+#include "jobs/checkpoint/saved_run.h"
 #include "jobs/report/run_directory.h"
+#include "jobs/report/tensorboard/event_file.h"
 #include "jobs/report/tensorboard/hyper_parameters.h"
+#include "jobs/report/tensorboard/run_events.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
@@ -41,6 +46,12 @@ std::vector<Event> events_in(const fs::path& directory) {
     REQUIRE(events[i].ParseFromArray(data.data(), static_cast<int>(data.size())));
   }
   return events;
+}
+
+int event_files_below(const fs::path& directory) {
+  int count = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) count += entry.is_regular_file();
+  return count;
 }
 
 using Point = std::pair<std::int64_t, float>;  // step and value
@@ -93,7 +104,7 @@ TEST_CASE("tensorboard: each epoch is a point of the training and the test curve
   const std::vector<Event> events = events_in(folder / "train");
   CHECK(events[0].file_version() == "brain.Event:2");
   CHECK(events[1].session_log().status() == tensorboard::SessionLog::START);
-  CHECK(events[3].wall_time() - events[2].wall_time() == Catch::Approx(1.0));
+  CHECK(events[3].wall_time() - events[2].wall_time() == Approx(1.0));
   CHECK(events[2].wall_time() > 1.7e9);  // seconds since 1970
 }
 
@@ -101,7 +112,7 @@ TEST_CASE("tensorboard: a resize is a point, and a step back makes TensorBoard f
   const TemporaryDirectory directory;
   RunDirectory run(directory / "run", "trial");
   run.on_start(some_start());
-  run.on_resize({.batch = 60, .from = {2, 1}, .to = {4, 1}, .reason = "faster"});
+  run.on_resize({.batch = 60, .from = {2, 1}, .to = {4, 1}, .reason = "faster", .evidence = {}});
   run.on_rollback({.batch = 90, .reason = "spike", .to_batch = 50, .learners_per_device = {2, 1}});
   const fs::path folder = directory / "run/tensorboard/train";
   CHECK(scalars_in(folder).at("learners") == std::vector<Point>{{60, 5.0F}});
@@ -138,24 +149,80 @@ TEST_CASE("tensorboard: the job is text and hyper-parameters, and the end of the
 TEST_CASE("tensorboard: a resumed run has the points of its log, and one file in each folder") {
   const TemporaryDirectory directory;
   std::uint64_t kept = 0;
+  fs::path earlier;
   {
     RunDirectory run(directory / "run", "trial");
     run.on_start(some_start());
     run.on_epoch(row_at(1, 100));
     kept = run.log_bytes();
     run.on_epoch(row_at(2, 200));
+    earlier = event_file_in(directory / "run/tensorboard/train");
   }
   SavedRun saved;
   saved.run.metrics_bytes = kept;
   RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
   run.continue_from(&saved);
   RunStart start = some_start();
-  start.resumed = ResumeRow{.batch = 100, .epoch = 1.0, .elapsed_seconds = 1.0};
+  start.resumed =
+      ResumeRow{.batch = 100, .epoch = 1.0, .elapsed_seconds = 1.0, .path = {}, .from = {2, 1}, .to = {1, 1, 1, 1}};
   run.on_start(start);
   const fs::path folder = directory / "run/tensorboard/train";
   CHECK(scalars_in(folder).at("loss") == std::vector<Point>{{100, 1.0F}});
-  run.on_epoch(row_at(4, 300));
+  CHECK(event_file_in(folder) > earlier);  // TensorBoard goes on to names that come later
+  EpochRow row = row_at(4, 300);
+  row.learners_per_device = {1, 1, 1, 1};  // the log has one number for all devices
+  run.on_epoch(row);
   CHECK(scalars_in(folder).at("loss") == std::vector<Point>{{100, 1.0F}, {300, 0.25F}});
+  CHECK(scalars_in(folder).at("learners") == std::vector<Point>{{100, 3.0F}, {300, 4.0F}});
+}
+
+TEST_CASE("tensorboard: a run that goes on before its first epoch ended has no curves") {
+  const TemporaryDirectory directory;
+  {
+    RunDirectory run(directory / "run", "trial");
+    run.on_start(some_start());
+    run.on_epoch(row_at(1, 100));
+  }
+  RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
+  run.continue_from(nullptr);  // the run begins anew
+  run.on_start(some_start());
+  CHECK(event_files_below(directory / "run/tensorboard/train") == 0);
+  CHECK(event_files_below(directory / "run/tensorboard") == 1);
+}
+
+TEST_CASE("tensorboard: event files that were deleted are written again, with all their points") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  run.on_start(some_start());
+  run.on_epoch(row_at(1, 100));
+  fs::remove_all(directory / "run/tensorboard");
+  run.on_epoch(row_at(2, 200));
+  CHECK(scalars_in(directory / "run/tensorboard/train").at("loss").size() == 2);
+  CHECK(scalars_in(directory / "run/tensorboard/test").at("loss").size() == 2);
+  CHECK(events_in(directory / "run/tensorboard").size() == 3);
+}
+
+TEST_CASE("tensorboard: a new run does not touch event files that are there") {
+  const TemporaryDirectory directory;
+  fs::create_directories(directory / "run/tensorboard/train");
+  const fs::path file = directory / "run/tensorboard/train" / (std::string(kEventFilePrefix) + "1234567890.host.1.0");
+  std::ofstream(file) << "somebody's";
+  CHECK(failure([&] { RunDirectory(directory / "run", "trial"); }) == engine::ErrorKind::kUsage);
+  CHECK(fs::file_size(file) == 10);
+  CHECK_FALSE(fs::exists(directory / "run/metrics.jsonl"));
+}
+
+TEST_CASE("tensorboard: lines without fields, of other types and of other events make no points") {
+  RunEvents events(some_start().job_text);
+  for (const char* line : {R"({})", R"({"time": "now", "devices": 3, "accuracy_set": 1, "elapsed_seconds": []})",
+                           R"({"learners_per_device": {"a": "b"}, "batch": "1", "status": {}, "to_batch": null})"}) {
+    const auto row = nlohmann::ordered_json::parse(line);
+    for (const char* name : {"start", "resume", "epoch", "resize", "rollback", "finish", "checkpoint", "unknown"}) {
+      for (const CurveEvent& made : events.of(name, row)) {
+        for (const auto& value : made.event.summary().value()) CHECK_FALSE(value.has_simple_value());
+      }
+    }
+  }
 }
 
 TEST_CASE("tensorboard: lines that a full disk refused are in the files once there is room again") {

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <system_error>
@@ -16,7 +19,6 @@
 #include <fmt/format.h>
 
 #include "dataflow/input/formats/record_file.h"
-#include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 
 namespace arbalest::jobs {
@@ -25,16 +27,43 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::size_t kSecondsDigits = 10;
+
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
   return gethostname(name, HOST_NAME_MAX) == 0 ? name : "localhost";
 }
 
-// TensorBoard reads the files of a directory in the order of their names.
-fs::path new_path(const fs::path& directory, double wall_time) {
-  static std::atomic<int> files{0};
-  return directory / fmt::format("{}{:010}.{}.{}.{}", kEventFilePrefix, static_cast<std::int64_t>(wall_time),
-                                 host_name(), getpid(), files++);
+std::vector<fs::path> event_files_in(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().native().starts_with(kEventFilePrefix)) found.push_back(entry->path());
+  }
+  return found;
+}
+
+// Returns the seconds in the name of an event file; 0 if the name has none.
+std::int64_t seconds_in(const fs::path& path) {
+  const std::string digits = path.filename().string().substr(std::strlen(kEventFilePrefix), kSecondsDigits);
+  std::int64_t seconds = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), seconds);
+  return seconds;
+}
+
+// TensorBoard reads the files of a directory in the order of their names, and does not look back. So the name of the
+// new file comes after those of `others`, even if the clock was set back.
+fs::path new_path(const fs::path& directory, const std::vector<fs::path>& others) {
+  const auto clock = std::chrono::system_clock::now().time_since_epoch();
+  std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(clock).count();
+  for (const fs::path& other : others) seconds = std::max(seconds, seconds_in(other) + 1);
+  return directory / fmt::format("{}{:0{}}.{}.{}.0", kEventFilePrefix, seconds, kSecondsDigits, host_name(), getpid());
+}
+
+void remove(const std::vector<fs::path>& files) {
+  for (const fs::path& path : files) {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) fail_write(path, errno);
+  }
 }
 
 void make_directory(const fs::path& directory) {
@@ -61,23 +90,16 @@ tensorboard::Event start_event(double wall_time, std::int64_t step) {
 
 }  // namespace
 
-void remove_event_files(const fs::path& directory) {
-  std::error_code error;
-  std::vector<fs::path> found;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().filename().native().starts_with(kEventFilePrefix)) found.push_back(entry->path());
-  }
-  for (const fs::path& path : found) {
-    if (unlink(path.c_str()) != 0 && errno != ENOENT) fail_write(path, errno);
-  }
-}
+void remove_event_files(const fs::path& directory) { remove(event_files_in(directory)); }
 
 EventFile::EventFile(const fs::path& directory, double wall_time, std::int64_t step) {
   make_directory(directory);
-  remove_event_files(directory);
-  path_ = new_path(directory, wall_time);
+  const std::vector<fs::path> others = event_files_in(directory);
+  path_ = new_path(directory, others);
+  remove(others);
   file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (file_ < 0) fail_write(path_, errno);
+  identity_ = identity_of(path_);
   try {
     append(version_event(wall_time));
     append(start_event(wall_time, step));
@@ -88,6 +110,8 @@ EventFile::EventFile(const fs::path& directory, double wall_time, std::int64_t s
 }
 
 EventFile::~EventFile() { close(file_); }
+
+bool EventFile::is_in_place() const { return identity_of(path_) == identity_; }
 
 void EventFile::append(const tensorboard::Event& event) {
   const std::string data = event.SerializeAsString();

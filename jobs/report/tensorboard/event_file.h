@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "jobs/export/file_identity.h"
 #include "tensorboard/events.pb.h"
 
 namespace arbalest::jobs {
@@ -17,9 +18,9 @@ void remove_event_files(const std::filesystem::path& directory);
 // Writes one file. A reader may follow it, because append() writes whole records.
 class EventFile {
  public:
-  // Makes `directory` with its parents, deletes its other event files, because TensorBoard reads only one of them, and
-  // makes a new one. The file begins with its version, and with the start of a session at `step`. Throws as fail_write
-  // does (jobs/export/atomic_file.h).
+  // Makes `directory` with its parents, replaces its event files, because TensorBoard reads only the newest of them,
+  // and begins with the version, and with the start of a session at `step`. TensorBoard forgets what it has read
+  // before. Throws as fail_write does (jobs/export/atomic_file.h).
   //   wall_time: seconds since 1970
   EventFile(const std::filesystem::path& directory, double wall_time, std::int64_t step);
   ~EventFile();
@@ -28,10 +29,13 @@ class EventFile {
 
   // Throws as fail_write does; the file may then end within a record.
   void append(const tensorboard::Event& event);
+  // Whether the file still has its name: writes to a deleted file succeed.
+  bool is_in_place() const;
 
  private:
   std::filesystem::path path_;
   int file_ = -1;
+  FileIdentity identity_;
 };
 
 }  // namespace arbalest::jobs

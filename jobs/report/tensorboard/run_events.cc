@@ -1,5 +1,6 @@
 #include "jobs/report/tensorboard/run_events.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,6 +45,17 @@ std::optional<double> number_in(const ordered_json& row, const char* field) {
   const auto value = row.find(field);
   if (value == row.end() || !value->is_number()) return std::nullopt;
   return value->get<double>();
+}
+
+std::string text_in(const ordered_json& row, const char* field) {
+  const auto value = row.find(field);
+  return value != row.end() && value->is_string() ? value->get<std::string>() : "";
+}
+
+double elapsed_in(const ordered_json& row) { return number_in(row, "elapsed_seconds").value_or(0.0); }
+
+bool is_list_of_numbers(const ordered_json& value) {
+  return value.is_array() && std::ranges::all_of(value, [](const ordered_json& item) { return item.is_number(); });
 }
 
 std::int64_t step_in(const ordered_json& row, const char* field) {
@@ -103,20 +115,6 @@ void add_text(Event& event, const char* tag, const std::string& text) {
 
 }  // namespace
 
-const char* folder_of(Curve curve) {
-  switch (curve) {
-    case Curve::kTraining:
-      return "train";
-    case Curve::kTest:
-      return "test";
-    case Curve::kValidation:
-      return "validation";
-    case Curve::kRun:
-      break;
-  }
-  return "";
-}
-
 Event RunEvents::event_at(double elapsed_seconds, std::int64_t step) const {
   Event event;
   event.set_wall_time(begun_ + elapsed_seconds);
@@ -124,39 +122,60 @@ Event RunEvents::event_at(double elapsed_seconds, std::int64_t step) const {
   return event;
 }
 
-double RunEvents::learners_of(const ordered_json& counts) const {
-  if (counts.is_number()) return counts.get<double>() * static_cast<double>(devices_);
+// The line has one number for all devices if their numbers are equal.
+void RunEvents::add_learners(Event& event, const ordered_json& row) const {
+  const auto counts = row.find("learners_per_device");
+  if (counts == row.end()) return;
+  if (counts->is_number()) return add_scalar(event, kLearners, counts->get<double>() * static_cast<double>(devices_));
+  if (!is_list_of_numbers(*counts)) return;
   double sum = 0.0;
-  for (const ordered_json& count : counts) sum += count.get<double>();
-  return sum;
+  for (const ordered_json& count : *counts) sum += count.get<double>();
+  add_scalar(event, kLearners, sum);
 }
 
 std::vector<CurveEvent> RunEvents::of(const std::string& name, const ordered_json& row) {
-  const double elapsed = number_in(row, "elapsed_seconds").value_or(0.0);
-  if (name == "start" || name == "resume") begun_ = number_in(row, "time").value_or(0.0) - elapsed;
   if (name == "start") return start(row);
   if (name == "epoch") return epoch(row);
+  if (name == "resize") return resize(row);
+  if (name == "rollback") return rollback(row);
   if (name == "finish") return finish(row);
-  std::vector<CurveEvent> events;
-  if (name == "resize") {
-    Event event = event_at(elapsed, step_in(row, "batch"));
-    add_scalar(event, kLearners, learners_of(row["learners_per_device"]));
-    events.push_back({Curve::kTraining, event});
-  }
-  if (name == "rollback") {  // TensorBoard forgets the steps that follow once more
-    for (const Curve curve : kCurves) {
-      Event event = event_at(elapsed, step_in(row, "to_batch"));
-      event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
-      events.push_back({curve, event});
+  if (name == "resume") {
+    set_clock(row);
+    // A run may go on on other devices.
+    if (const auto counts = row.find("learners_per_device"); counts != row.end() && is_list_of_numbers(*counts)) {
+      devices_ = counts->size();
     }
+  }
+  return {};
+}
+
+void RunEvents::set_clock(const ordered_json& row) {
+  if (const std::optional<double> time = number_in(row, "time")) begun_ = *time - elapsed_in(row);
+}
+
+std::vector<CurveEvent> RunEvents::resize(const ordered_json& row) const {
+  Event event = event_at(elapsed_in(row), step_in(row, "batch"));
+  add_learners(event, row);
+  if (!event.has_summary()) return {};
+  return {{Curve::kTraining, event}};
+}
+
+// TensorBoard forgets the steps that follow once more.
+std::vector<CurveEvent> RunEvents::rollback(const ordered_json& row) const {
+  std::vector<CurveEvent> events;
+  for (const Curve curve : {Curve::kTraining, Curve::kTest, Curve::kValidation}) {
+    Event event = event_at(elapsed_in(row), step_in(row, "to_batch"));
+    event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+    events.push_back({curve, event});
   }
   return events;
 }
 
 std::vector<CurveEvent> RunEvents::start(const ordered_json& row) {
-  if (const auto devices = row.find("devices"); devices != row.end()) devices_ = devices->size();
+  set_clock(row);
+  if (const auto devices = row.find("devices"); devices != row.end() && devices->is_array()) devices_ = devices->size();
   const auto parameters = hyper_parameters(job_text_);
-  const bool validates = row.value("accuracy_set", "test") == "validation";
+  const bool validates = text_in(row, "accuracy_set") == "validation";
   HParamsPluginData experiment;
   for (const auto& [path, value] : parameters) {
     HParamInfo& info = *experiment.mutable_experiment()->add_hparam_infos();
@@ -179,15 +198,15 @@ std::vector<CurveEvent> RunEvents::start(const ordered_json& row) {
 
 std::vector<CurveEvent> RunEvents::epoch(const ordered_json& row) {
   std::vector<CurveEvent> events;
-  const double elapsed = number_in(row, "elapsed_seconds").value_or(0.0);
+  if (!number_in(row, "batch")) return events;  // earlier versions wrote none
   const std::int64_t step = step_in(row, "batch");
   for (const Curve curve : {Curve::kTraining, Curve::kTest, Curve::kValidation}) {
-    Event event = event_at(elapsed, step);
+    Event event = event_at(elapsed_in(row), step);
     add_scores(event, row, curve);
-    if (curve == Curve::kTraining) add_scalar(event, kLearners, learners_of(row["learners_per_device"]));
+    if (curve == Curve::kTraining) add_learners(event, row);
     if (event.has_summary()) events.push_back({curve, event});
   }
-  if (row.contains("test_loss")) tested_ = step;
+  if (number_in(row, "test_loss")) tested_ = step;
   return events;
 }
 
@@ -202,7 +221,7 @@ std::vector<CurveEvent> RunEvents::finish(const ordered_json& row) {
     if (event.has_summary()) events.push_back({Curve::kTest, event});
   }
   HParamsPluginData end;
-  const std::string status = row.value("status", "");
+  const std::string status = text_in(row, "status");
   const bool is_failure = status == "failed" || status == "diverged";
   end.mutable_session_end_info()->set_status(is_failure ? tensorboard::SessionEndInfo::STATUS_FAILURE
                                                         : tensorboard::SessionEndInfo::STATUS_SUCCESS);

@@ -9,17 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "jobs/report/tensorboard/curve.h"
 #include "tensorboard/events.pb.h"
 
 namespace arbalest::jobs {
-
-// Each curve has a folder of its own below tensorboard/, so that TensorBoard shows curves with the same tag in one
-// chart.
-enum class Curve { kRun, kTraining, kTest, kValidation };
-inline constexpr Curve kCurves[] = {Curve::kRun, Curve::kTraining, Curve::kTest, Curve::kValidation};
-
-// Returns the name of the folder; "" for kRun, which holds the job and its hyper-parameters.
-const char* folder_of(Curve curve);
 
 struct CurveEvent {
   Curve curve = Curve::kRun;
@@ -27,7 +20,8 @@ struct CurveEvent {
 };
 
 // The lines must be passed in their order, because the times of later ones follow from the first. The step of an event
-// is the number of mini-batches before it.
+// is the number of mini-batches before it. A field that is missing or of another type makes no point: older versions of
+// this program wrote fewer, and somebody may have edited the log.
 class RunEvents {
  public:
   // `job_text`: the resolved job
@@ -39,9 +33,13 @@ class RunEvents {
  private:
   std::vector<CurveEvent> start(const nlohmann::ordered_json& row);
   std::vector<CurveEvent> epoch(const nlohmann::ordered_json& row);
+  std::vector<CurveEvent> resize(const nlohmann::ordered_json& row) const;
+  std::vector<CurveEvent> rollback(const nlohmann::ordered_json& row) const;
   std::vector<CurveEvent> finish(const nlohmann::ordered_json& row);
+  // Learns from a line with a time when the run began.
+  void set_clock(const nlohmann::ordered_json& row);
   tensorboard::Event event_at(double elapsed_seconds, std::int64_t step) const;
-  double learners_of(const nlohmann::ordered_json& counts) const;
+  void add_learners(tensorboard::Event& event, const nlohmann::ordered_json& row) const;
 
   std::string job_text_;
   double begun_ = 0.0;  // the clock when elapsed_seconds was 0, in seconds since 1970

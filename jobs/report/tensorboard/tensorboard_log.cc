@@ -1,15 +1,18 @@
 #include "jobs/report/tensorboard/tensorboard_log.h"
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 
 #include "jobs/report/run_files.h"
+#include "jobs/report/tensorboard/event_file.h"
+#include "jobs/report/tensorboard/run_events.h"
 
 namespace arbalest::jobs {
 
 namespace fs = std::filesystem;
 
-TensorBoardLog::TensorBoardLog(fs::path run_directory) : run_directory_(std::move(run_directory)), events_("") {}
+TensorBoardLog::TensorBoardLog(fs::path run_directory) : run_directory_(std::move(run_directory)) {}
 TensorBoardLog::~TensorBoardLog() = default;
 
 void TensorBoardLog::begin(const std::string& job_text) {
@@ -18,7 +21,7 @@ void TensorBoardLog::begin(const std::string& job_text) {
 }
 
 void TensorBoardLog::add(const std::string& event, const nlohmann::ordered_json& row) {
-  if (!is_whole_) return rebuild();
+  if (!is_whole_ || !is_in_place()) return rebuild();
   is_whole_ = false;
   write(event, row);
   is_whole_ = true;
@@ -27,18 +30,24 @@ void TensorBoardLog::add(const std::string& event, const nlohmann::ordered_json&
 void TensorBoardLog::rebuild() {
   is_whole_ = false;
   files_.clear();
-  events_ = RunEvents(job_text_);
-  for (const Curve curve : kCurves) remove_event_files(run_directory_ / kTensorBoardFolder / folder_of(curve));
+  events_ = std::make_unique<RunEvents>(job_text_);
   std::ifstream log(run_directory_ / kMetricsFile);
   for (std::string line; std::getline(log, line);) {
     const auto row = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (row.is_object() && row.contains("event") && row["event"].is_string()) write(row["event"], row);
   }
+  for (const Curve curve : kCurves) {
+    if (!files_.contains(curve)) remove_event_files(run_directory_ / kTensorBoardFolder / folder_of(curve));
+  }
   is_whole_ = true;
 }
 
+bool TensorBoardLog::is_in_place() const {
+  return std::ranges::all_of(files_, [](const auto& file) { return file.second->is_in_place(); });
+}
+
 void TensorBoardLog::write(const std::string& event, const nlohmann::ordered_json& row) {
-  for (const CurveEvent& made : events_.of(event, row)) {
+  for (const CurveEvent& made : events_->of(event, row)) {
     std::unique_ptr<EventFile>& file = files_[made.curve];
     if (!file) {
       file = std::make_unique<EventFile>(run_directory_ / kTensorBoardFolder / folder_of(made.curve),

@@ -9,13 +9,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/report/tensorboard/event_file.h"
-#include "jobs/report/tensorboard/run_events.h"
+#include "jobs/report/tensorboard/curve.h"
 
 namespace arbalest::jobs {
 
+class EventFile;
+class RunEvents;
+
 // The files are made of the lines of metrics.jsonl. So they need no state of their own in a checkpoint: a resumed run
-// makes them anew from the log that it goes on with.
+// makes them anew from the log that it goes on with. If one is deleted while the run trains, all are made anew, too.
 class TensorBoardLog {
  public:
   explicit TensorBoardLog(std::filesystem::path run_directory);
@@ -31,12 +33,13 @@ class TensorBoardLog {
   bool is_whole() const noexcept { return is_whole_; }
 
  private:
+  bool is_in_place() const;
   void rebuild();
   void write(const std::string& event, const nlohmann::ordered_json& row);
 
   std::filesystem::path run_directory_;
   std::string job_text_;
-  RunEvents events_;
+  std::unique_ptr<RunEvents> events_;
   std::map<Curve, std::unique_ptr<EventFile>> files_;  // made with their first event
   bool is_whole_ = true;
 };
