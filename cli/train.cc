@@ -19,6 +19,7 @@
 #include "engine/error.h"
 #include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/report/console_reporter.h"
+#include "jobs/report/prometheus/prometheus_file.h"
 #include "jobs/report/resume_point.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
@@ -35,6 +36,7 @@ struct TrainArguments {
   std::string output;
   std::string data_root;
   std::string trace;
+  std::string prometheus;
   std::string resume = "none";
   bool dry_run = false;
   bool quiet = false;
@@ -62,6 +64,10 @@ void check_dry_run(const TrainArguments& arguments) {
   if (!arguments.trace.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot stand together: a dry run keeps nothing");
   }
+  if (!arguments.prometheus.empty()) {
+    engine::fail(engine::ErrorKind::kUsage,
+                 "--prometheus and --dry-run cannot stand together: a dry run keeps nothing");
+  }
   if (arguments.resume != "none") {
     engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot stand together: a dry run keeps nothing");
   }
@@ -81,6 +87,20 @@ int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   log_warnings(done.warnings);
   fmt::print("{}\n", done.text);
   return kOk;
+}
+
+// What --trace and --prometheus ask for, in rank 0.
+struct Monitors {
+  std::optional<jobs::Trace> trace;
+  std::optional<jobs::PrometheusFile> prometheus;
+};
+
+void open_monitors(engine::process::World& world, const TrainArguments& arguments, Monitors& monitors) {
+  jobs::together(world, [&] {
+    if (world.rank() != 0) return;
+    if (!arguments.trace.empty()) monitors.trace.emplace(arguments.trace);
+    if (!arguments.prometheus.empty()) monitors.prometheus.emplace(arguments.prometheus);
+  });
 }
 
 // The trace is called first, because other observers report its results.
@@ -201,10 +221,9 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   context.stop_signal = &stop_signal;
   const auto cache = arguments.no_cache ? std::nullopt : learner_cache();
   if (cache) context.learner_cache = &*cache;
-  std::optional<jobs::Trace> trace;
-  jobs::together(world, [&] {
-    if (!arguments.trace.empty() && world.rank() == 0) trace.emplace(arguments.trace);
-  });
+  Monitors monitors;
+  open_monitors(world, arguments, monitors);
+  std::optional<jobs::Trace>& trace = monitors.trace;
   Place place;
   const std::string completed = share_place(world, arguments, job, place);
   if (!completed.empty()) {
@@ -227,8 +246,12 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (trace) console_choices.epoch_note = [&trace] { return trace->epoch_text(); };
   jobs::ConsoleReporter console(console_choices);
   directory.tell_trouble([&console](const std::string& text) { console.on_warning(text); });
-  // The console is called last, because it names files that must exist by then.
+  // The console is called after the directory, because it names files that must exist by then.
   context.observers = {&directory, &console};
+  if (monitors.prometheus) {
+    monitors.prometheus->tell_trouble([&console](const std::string& text) { console.on_warning(text); });
+    context.observers.push_back(&*monitors.prometheus);
+  }
   if (trace) {
     watch(*trace, context);
     directory.follow(*trace);
@@ -277,8 +300,14 @@ Command add_train(CLI::App& program) {
           "devices were")
       ->type_name("FILE")
       ->check(check_name);
+  command
+      ->add_option("--prometheus", arguments->prometheus,
+                   "Keep the present state of the run in this file (*.prom), for the textfile collector of Prometheus' "
+                   "node_exporter")
+      ->type_name("FILE")
+      ->check(check_name);
   command->add_flag("-n,--dry-run", arguments->dry_run,
-                    "Train one round, evaluate once, and keep nothing; not with --output or --trace");
+                    "Train one round, evaluate once, and keep nothing; not with --output, --trace or --prometheus");
   command->add_flag("-q,--quiet", arguments->quiet, "Show no progress");
   command->add_flag("--no-graph", arguments->no_graph,
                     "GPU: do not use CUDA graphs, so that an error names the operator");

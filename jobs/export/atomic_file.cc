@@ -66,16 +66,20 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) { write_fully(file_, bytes, temporary_); }
 
-void AtomicFile::sync_and_close() {
-  if (fsync(file_) != 0) fail_write(temporary_, errno);
+void AtomicFile::close_file() {
   // Linux frees the descriptor even if close fails, but the failure may report a failed write.
   if (close(std::exchange(file_, -1)) != 0) fail_write(temporary_, errno);
 }
 
-void AtomicFile::commit() {
-  sync_and_close();
+void AtomicFile::replace() {
+  close_file();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_write(path_, errno);
   temporary_.clear();
+}
+
+void AtomicFile::commit() {
+  if (fsync(file_) != 0) fail_write(temporary_, errno);
+  replace();
   const std::filesystem::path directory = path_.parent_path();
   sync_directory(directory.empty() ? "." : directory);
 }

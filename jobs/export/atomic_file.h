@@ -24,9 +24,11 @@ class AtomicFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Moves the file to its place, so that it survives a power loss. Nothing may be written afterwards.
   void commit();
+  // The same, but does not wait for the disk: after a power loss the file may be empty. For files that show the present.
+  void replace();
 
  private:
-  void sync_and_close();
+  void close_file();
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;

@@ -31,7 +31,8 @@ namespace {
 fs::path event_file_in(const fs::path& directory) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    if (entry.path().filename().string().starts_with(kEventFilePrefix)) found.push_back(entry.path());
+    const bool is_event_file = entry.path().filename().string().starts_with(kEventFilePrefix);
+    if (is_event_file && entry.file_size() > 0) found.push_back(entry.path());
   }
   REQUIRE(found.size() == 1);
   return found.front();
@@ -48,10 +49,12 @@ std::vector<Event> events_in(const fs::path& directory) {
   return events;
 }
 
-int event_files_below(const fs::path& directory) {
-  int count = 0;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) count += entry.is_regular_file();
-  return count;
+std::uintmax_t bytes_in(const fs::path& directory) {
+  std::uintmax_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
 }
 
 using Point = std::pair<std::int64_t, float>;  // step and value
@@ -168,7 +171,8 @@ TEST_CASE("tensorboard: a resumed run has the points of its log, and one file in
   run.on_start(start);
   const fs::path folder = directory / "run/tensorboard/train";
   CHECK(scalars_in(folder).at("loss") == std::vector<Point>{{100, 1.0F}});
-  CHECK(event_file_in(folder) > earlier);  // TensorBoard goes on to names that come later
+  CHECK(event_file_in(folder) > earlier);  // TensorBoard goes on to names that come later ...
+  CHECK(fs::file_size(earlier) == 0);      // ... from files that are there
   EpochRow row = row_at(4, 300);
   row.learners_per_device = {1, 1, 1, 1};  // the log has one number for all devices
   run.on_epoch(row);
@@ -186,8 +190,8 @@ TEST_CASE("tensorboard: a run that goes on before its first epoch ended has no c
   RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
   run.continue_from(nullptr);  // the run begins anew
   run.on_start(some_start());
-  CHECK(event_files_below(directory / "run/tensorboard/train") == 0);
-  CHECK(event_files_below(directory / "run/tensorboard") == 1);
+  for (const char* folder : {"train", "test"}) CHECK(bytes_in(directory / "run/tensorboard" / folder) == 0);
+  CHECK(events_in(directory / "run/tensorboard").size() == 3);
 }
 
 TEST_CASE("tensorboard: event files that were deleted are written again, with all their points") {

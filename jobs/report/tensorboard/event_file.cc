@@ -40,6 +40,7 @@ std::vector<fs::path> event_files_in(const fs::path& directory) {
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
     if (entry->path().filename().native().starts_with(kEventFilePrefix)) found.push_back(entry->path());
   }
+  std::ranges::sort(found);
   return found;
 }
 
@@ -51,19 +52,13 @@ std::int64_t seconds_in(const fs::path& path) {
   return seconds;
 }
 
-// TensorBoard reads the files of a directory in the order of their names, and does not look back. So the name of the
-// new file comes after those of `others`, even if the clock was set back.
+// TensorBoard reads the files of a directory in the order of their names, and does not look back. So the new name comes
+// after those of `others`, even if the clock was set back.
 fs::path new_path(const fs::path& directory, const std::vector<fs::path>& others) {
   const auto clock = std::chrono::system_clock::now().time_since_epoch();
   std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(clock).count();
   for (const fs::path& other : others) seconds = std::max(seconds, seconds_in(other) + 1);
   return directory / fmt::format("{}{:0{}}.{}.{}.0", kEventFilePrefix, seconds, kSecondsDigits, host_name(), getpid());
-}
-
-void remove(const std::vector<fs::path>& files) {
-  for (const fs::path& path : files) {
-    if (unlink(path.c_str()) != 0 && errno != ENOENT) fail_write(path, errno);
-  }
 }
 
 void make_directory(const fs::path& directory) {
@@ -90,13 +85,20 @@ tensorboard::Event start_event(double wall_time, std::int64_t step) {
 
 }  // namespace
 
-void remove_event_files(const fs::path& directory) { remove(event_files_in(directory)); }
+void retire_event_files(const fs::path& directory) {
+  std::vector<fs::path> files = event_files_in(directory);
+  if (files.empty()) return;
+  if (truncate(files.back().c_str(), 0) != 0 && errno != ENOENT) fail_write(files.back(), errno);
+  files.pop_back();
+  for (const fs::path& path : files) {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) fail_write(path, errno);
+  }
+}
 
 EventFile::EventFile(const fs::path& directory, double wall_time, std::int64_t step) {
   make_directory(directory);
-  const std::vector<fs::path> others = event_files_in(directory);
-  path_ = new_path(directory, others);
-  remove(others);
+  retire_event_files(directory);
+  path_ = new_path(directory, event_files_in(directory));
   file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (file_ < 0) fail_write(path_, errno);
   identity_ = identity_of(path_);

@@ -12,15 +12,17 @@ namespace arbalest::jobs {
 // The name of every event file begins so.
 inline constexpr const char* kEventFilePrefix = "events.out.tfevents.";
 
-// Removes the event files of a directory, if there is one. Throws as fail_write does (jobs/export/atomic_file.h).
-void remove_event_files(const std::filesystem::path& directory);
+// Empties the newest event file of a directory, and removes the others. The empty file stays, because TensorBoard's
+// Python reader goes on from the file that it reads to the next one, but not from a file that is gone. Throws as
+// fail_write does (jobs/export/atomic_file.h).
+void retire_event_files(const std::filesystem::path& directory);
 
 // Writes one file. A reader may follow it, because append() writes whole records.
 class EventFile {
  public:
-  // Makes `directory` with its parents, replaces its event files, because TensorBoard reads only the newest of them,
-  // and begins with the version, and with the start of a session at `step`. TensorBoard forgets what it has read
-  // before. Throws as fail_write does (jobs/export/atomic_file.h).
+  // Makes `directory` with its parents, retires the event files that are there, and makes one that follows them. It
+  // begins with the version, and with the start of a session at `step`: TensorBoard forgets what it has read of that
+  // and later steps. Throws as fail_write does (jobs/export/atomic_file.h).
   //   wall_time: seconds since 1970
   EventFile(const std::filesystem::path& directory, double wall_time, std::int64_t step);
   ~EventFile();

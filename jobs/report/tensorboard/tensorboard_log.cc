@@ -37,7 +37,7 @@ void TensorBoardLog::rebuild() {
     if (row.is_object() && row.contains("event") && row["event"].is_string()) write(row["event"], row);
   }
   for (const Curve curve : kCurves) {
-    if (!files_.contains(curve)) remove_event_files(run_directory_ / kTensorBoardFolder / folder_of(curve));
+    if (!files_.contains(curve)) retire_event_files(run_directory_ / kTensorBoardFolder / folder_of(curve));
   }
   is_whole_ = true;
 }

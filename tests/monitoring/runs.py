@@ -1,0 +1,49 @@
+"""Trains small jobs, for the tests of this folder."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+PROGRAM = os.environ["ARBALEST_PROGRAM"]
+JOB = pathlib.Path(os.environ["ARBALEST_SOURCE"], "configs", "logistic-digits.txtpb")
+
+
+def command(output, epochs, *more):
+    """Two learners whose checkpoints are an epoch apart."""
+    return [
+        PROGRAM,
+        "train",
+        str(JOB),
+        "--quiet",
+        f"--output={output}",
+        "--set=learners.per_device.fixed=2",
+        f"--set=training.max_epochs={epochs}",
+        "--set=checkpoint.every_epochs=2",
+        *more,
+    ]
+
+
+def train(output, epochs, *more):
+    subprocess.run(command(output, epochs, *more), check=True, stdout=subprocess.DEVNULL)
+
+
+def rows(output, event):
+    """The lines of metrics.jsonl with this event."""
+    path = pathlib.Path(output, "metrics.jsonl")
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [row for row in map(json.loads, lines) if row["event"] == event]
+
+
+def train_and_kill(output, epochs):
+    """Kills a run that has trained an epoch past its checkpoint."""
+    with subprocess.Popen(command(output, epochs), stdout=subprocess.DEVNULL) as run:
+        try:
+            while not (rows(output, "checkpoint") and rows(output, "epoch")[-1]["epoch"] % 2 == 1):
+                if run.poll() is not None:
+                    raise AssertionError("the run ended before it could be killed")
+                time.sleep(0.01)
+        finally:
+            run.send_signal(signal.SIGKILL)
