@@ -40,6 +40,7 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
   static const std::map<std::string, std::set<std::string>> kArrows = {
       {"jobs/messages", {}},
       {"jobs/export", {"jobs/messages"}},
+      {"jobs/fetch", {"jobs/export", "jobs/messages"}},
       {"jobs/options", {"jobs/messages"}},
       {"jobs/checkpoint", {"jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/run", {"jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
@@ -74,6 +75,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorboard/.*\.pb\.h)", "the schema of TensorBoard's files", {"jobs/report/tensorboard"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
+      {R"(curl/.*)", "libcurl", {"jobs/fetch"}},
       {R"(xxhash\.h)", "xxHash", {"jobs/checkpoint"}},
       {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},
       {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},

@@ -1,4 +1,4 @@
-// arbalest data convert, arbalest data verify
+// arbalest data convert, arbalest data verify; fetch.cc has arbalest data fetch
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "cli/command.h"
+#include "cli/data/fetch.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
@@ -132,11 +133,13 @@ void add_verify(CLI::App& data, Command& chosen) {
 }  // namespace
 
 Command add_data(CLI::App& program) {
-  CLI::App* data = program.add_subcommand("data", "Convert a folder of images, or verify the data of a job");
+  CLI::App* data = program.add_subcommand(
+      "data", "Fetch a published dataset, convert a folder of images, or verify the data of a job");
   data->require_subcommand(1);
-  auto commands = std::make_shared<std::array<Command, 2>>();
-  add_convert(*data, (*commands)[0]);
-  add_verify(*data, (*commands)[1]);
+  auto commands = std::make_shared<std::array<Command, 3>>();
+  (*commands)[0] = add_data_fetch(*data);
+  add_convert(*data, (*commands)[1]);
+  add_verify(*data, (*commands)[2]);
   return {data, [commands] {
             for (const Command& command : *commands) {
               if (command.options->parsed()) return command.run();

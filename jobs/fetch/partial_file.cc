@@ -1,0 +1,90 @@
+#include "jobs/fetch/partial_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "engine/error.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/export/sha256.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string sha256_of(int file, const fs::path& path) {
+  Sha256 hash;
+  std::vector<std::byte> piece(1U << 20U);
+  for (off_t at = 0;;) {
+    const ssize_t count = pread(file, piece.data(), piece.size(), at);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) engine::fail(engine::ErrorKind::kData, "cannot read '{}': {}", path.string(), std::strerror(errno));
+    if (count == 0) return hash.finish();
+    hash.update(std::span(piece).first(static_cast<std::size_t>(count)));
+    at += count;
+  }
+}
+
+}  // namespace
+
+PartialFile::PartialFile(const fs::path& path) : path_(path) {
+  path_ += ".part";
+  file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (file_ < 0) fail_write(path_, errno);
+  if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(file_);
+    engine::fail(engine::ErrorKind::kUsage, "another process is fetching '{}' at present; wait for it", path.string());
+  }
+  struct stat status {};
+  if (fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(file_);
+    fail_write(path_, EINVAL);
+  }
+  bytes_ = static_cast<std::uint64_t>(status.st_size);
+}
+
+PartialFile::~PartialFile() { close(file_); }
+
+void PartialFile::append(std::span<const std::byte> bytes) {
+  write_fully(file_, bytes, path_);
+  bytes_ += bytes.size();
+}
+
+void PartialFile::clear() {
+  if (ftruncate(file_, 0) != 0) fail_write(path_, errno);
+  bytes_ = 0;
+}
+
+std::string PartialFile::sha256() const { return jobs::sha256_of(path_); }
+
+void PartialFile::move_to(const fs::path& path) {
+  if (fsync(file_) != 0) fail_write(path_, errno);
+  if (rename(path_.c_str(), path.c_str()) != 0) fail_write(path, errno);
+  sync_directory(path.parent_path());
+}
+
+void PartialFile::remove() {
+  if (unlink(path_.c_str()) != 0) fail_write(path_, errno);
+}
+
+std::string sha256_of(const fs::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) engine::fail(engine::ErrorKind::kData, "cannot read '{}': {}", path.string(), std::strerror(errno));
+  try {
+    std::string hash = sha256_of(file, path);
+    close(file);
+    return hash;
+  } catch (...) {
+    close(file);
+    throw;
+  }
+}
+
+}  // namespace arbalest::jobs
