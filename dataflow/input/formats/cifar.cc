@@ -124,10 +124,10 @@ std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, s
     std::error_code error;
     if (std::filesystem::symlink_status(path, error).type() == std::filesystem::file_type::not_found) {
       fail(ErrorKind::kData,
-           "{}: dataset is missing: {} is not there; put the files of the binary version there (its archive unpacks "
-           "into "
-           "{}), or name the folder that holds '{}' with --data-root or $ARBALEST_DATA",
-           name, path.string(), source.version == CifarVersion::k10 ? "cifar-10-batches-bin" : "cifar-100-binary",
+           "{}: dataset is missing: {} is not there; get it with `arbalest data fetch {}`, put the files of the "
+           "binary version there (its archive unpacks into {}), or name the folder that holds '{}' with --data-root "
+           "or $ARBALEST_DATA",
+           name, path.string(), name, source.version == CifarVersion::k10 ? "cifar-10-batches-bin" : "cifar-100-binary",
            source.directory.filename().string());
     }
     const std::size_t records = reader.read(path);

@@ -53,9 +53,9 @@ std::filesystem::path find_file(const IdxSource& source, const std::string& name
   }
   refuse_dotted_name(source, name);
   fail(ErrorKind::kData,
-       "{}: dataset is missing: found neither {} nor {}; put its files there, or name the folder that holds '{}' with "
-       "--data-root or $ARBALEST_DATA",
-       source.name, raw.string(), compressed.string(), source.directory.filename().string());
+       "{}: dataset is missing: found neither {} nor {}; get it with `arbalest data fetch {}`, put its files there, "
+       "or name the folder that holds '{}' with --data-root or $ARBALEST_DATA",
+       source.name, raw.string(), compressed.string(), source.name, source.directory.filename().string());
 }
 
 // The magic number: two zeros, the element type, the number of dimensions.
