@@ -32,6 +32,7 @@ ROWS = {
     "R14": ("ranks that die in runs of four processes", ["dead_ranks.py", "--trials", "8"]),
     "R14h": ("networks between two hosts that are cut or slow", ["two_hosts.py"]),
     "R22": ("memory, threads and files of a long run", ["soak.py"]),
+    "R24": ("downloads from servers and archives that lie or attack", ["../fetch/cases.py"]),
     "R25": ("random sequences of saves, damage and retention", ("checkpoint_test", "checkpoints: random sequences*")),
 }
 NEED_STRACE = ("R4", "R13")
