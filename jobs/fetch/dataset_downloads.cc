@@ -92,7 +92,8 @@ const std::vector<DatasetDownloads>& known_downloads() {
 }
 
 const DatasetDownloads& downloads_of(const std::string& name) {
-  const auto found = std::ranges::find(known_downloads(), name, &DatasetDownloads::name);
+  const auto found = std::ranges::find_if(
+      known_downloads(), [&](const DatasetDownloads& known) { return known.name == name || known.folder == name; });
   if (found != known_downloads().end()) return *found;
   std::vector<std::string> names;
   for (const DatasetDownloads& known : known_downloads()) names.push_back(known.name);

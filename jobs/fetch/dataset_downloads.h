@@ -34,7 +34,7 @@ struct DatasetDownloads {
 
 // "mnist", "fashion_mnist", "cifar10", "cifar100"
 const std::vector<DatasetDownloads>& known_downloads();
-// Throws kUsage, with the names that there are.
+// `name`: of the dataset, or of its folder. Throws kUsage, with the names that there are.
 const DatasetDownloads& downloads_of(const std::string& name);
 
 }  // namespace arbalest::jobs

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import time
@@ -27,6 +28,7 @@ class Program(FetchTest):
         done = self.run_program("mnist", "--from", str(MNIST))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout.count(", fetched"), 4)
+        self.assertEqual(done.stderr.count(", 100 %"), 4)  # progress
         for name, content in self.files().items():
             self.assertEqual(content, (MNIST.parent / name).read_bytes())
         job = self.folder / "job.txtpb"
@@ -34,8 +36,27 @@ class Program(FetchTest):
         subprocess.run(
             [PROGRAM, "data", "verify", str(job), "--data-root", str(self.root)], check=True, capture_output=True
         )
-        again = self.run_program("mnist")
+        again = self.run_program("mnist", "--quiet")
         self.assertEqual((again.returncode, again.stdout.count("was there already")), (0, 4))
+        self.assertEqual(again.stderr, "")
+
+    def test_a_run_without_its_data_names_the_command(self):
+        for source in ("mnist", "fashion_mnist", "cifar10", "cifar100"):
+            job = self.folder / "job.txtpb"
+            job.write_text(
+                f"model {{ zoo {{ mlp {{ hidden: 4 }} }} }} data {{ {source} {{}} }} learning_rate {{ base: 0.01 }}"
+            )
+            done = subprocess.run(
+                [PROGRAM, "train", str(job), "--dry-run", "--data-root", str(self.root)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.assertEqual(done.returncode, 4, done.stderr)
+            name = re.search(r"get it with `arbalest data fetch (\S+)`", done.stderr)
+            self.assertIsNotNone(name, done.stderr)
+            fetched = self.run_program(name[1], "--from", str(self.folder))
+            self.assertEqual(fetched.returncode, 4)  # such a dataset is known, but is not there
 
     def test_a_signal_keeps_what_has_come(self):
         server = self.serve()
