@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import urllib.parse
 import urllib.request
@@ -75,7 +76,7 @@ class Server:
 
     def __init__(self, folder):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tensorboard.main", f"--logdir={folder}", "--port=0", "--host=127.0.0.1"],
+            [sys.executable, "-m", "tensorboard.main", f"--logdir={folder}", "--port=0", "--host=127.0.0.1", "--reload_interval=1"],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
@@ -94,6 +95,18 @@ class Server:
         self.process.terminate()
         self.process.stderr.close()
         self.process.wait()
+
+    def points(self, run, tag):
+        """The present points of a curve: (step, value)."""
+        runs_there = self.get("plugin/scalars/tags")
+        if tag not in runs_there.get(run, {}):
+            return []
+        return [tuple(point[1:]) for point in self.get("plugin/scalars/scalars", run=run, tag=tag)]
+
+    def await_points(self, run, tag, points):
+        """Waits until TensorBoard shows these points and no others. CTest ends a wait that is in vain."""
+        while self.points(run, tag) != points:
+            time.sleep(0.1)
 
     def get(self, path, body=None, **query):
         url = f"{self.address}data/{path}?{urllib.parse.urlencode(query)}"
@@ -152,6 +165,17 @@ class TensorBoard(unittest.TestCase):
         runs.train(self.run_path, 4, "--resume=auto")
         curves = self.check_curves(readers)
         self.assertEqual(len(curves["test", "accuracy"]), 4)
+
+    def test_shows_a_run_that_was_killed_and_resumed_in_an_open_page(self):
+        curve = "run/tensorboard/train", "loss"
+        with Server(self.folder.name) as server:
+            runs.train_and_kill(self.run_path, 1000)
+            lost = expected_curves(self.run_path)["train", "loss"]
+            server.await_points(*curve, lost)
+            checkpoint = runs.rows(self.run_path, "checkpoint")[-1]
+            self.assertGreater(lost[-1][0], checkpoint["batch"])
+            runs.train(self.run_path, round(checkpoint["epoch"]) + 2, "--resume=auto")
+            server.await_points(*curve, expected_curves(self.run_path)["train", "loss"])
 
     def test_accepts_every_checksum(self):
         runs.train(self.run_path, 1)
