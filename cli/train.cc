@@ -89,7 +89,7 @@ int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   return kOk;
 }
 
-// What --trace and --prometheus ask for, in rank 0.
+// The observers that --trace and --prometheus ask for. Only rank 0 has them.
 struct Monitors {
   std::optional<jobs::Trace> trace;
   std::optional<jobs::PrometheusFile> prometheus;

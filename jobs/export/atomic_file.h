@@ -24,7 +24,8 @@ class AtomicFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Moves the file to its place, so that it survives a power loss. Nothing may be written afterwards.
   void commit();
-  // The same, but does not wait for the disk: after a power loss the file may be empty. For files that show the present.
+  // Moves the file to its place without waiting for the disk, for files that show the present: after a power loss the
+  // file may be empty.
   void replace();
 
  private:

@@ -1,4 +1,4 @@
-// What `arbalest data fetch` knows about the published files of a dataset: places, lengths and checksums.
+// Lists the published files of datasets for `arbalest data fetch`: places, lengths and checksums.
 #pragma once
 
 #include <cstdint>

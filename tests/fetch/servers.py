@@ -207,7 +207,7 @@ class FetchTest(unittest.TestCase):
         return done
 
     def files(self):
-        """What lies below the data root: name -> content."""
+        """Returns the files below the data root: name -> content."""
         return {
             str(path.relative_to(self.root)): path.read_bytes() for path in self.root.rglob("*") if not path.is_dir()
         }

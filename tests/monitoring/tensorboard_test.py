@@ -41,7 +41,7 @@ def float32(value):
 
 
 def expected_curves(run):
-    """What metrics.jsonl says: (folder, tag) -> [(step, value)]."""
+    """Returns the points that metrics.jsonl describes: (folder, tag) -> [(step, value)]."""
     curves = {}
     for row in runs.rows(run, "epoch"):
         for field, curve in CURVES.items():

@@ -26,7 +26,7 @@ class PrometheusText {
 
   // Adds a metric with one sample; nothing if there is no value.
   void add(const Metric& metric, std::optional<double> value);
-  // The same with more labels.
+  // Adds a metric with one sample that has more labels.
   void add(const Metric& metric, const PrometheusLabels& labels, double value);
   // Adds a metric with a sample for each of `states`: 1 for `present`, 0 for the others.
   void add_states(const Metric& metric, const char* label, const std::vector<std::string>& states,
