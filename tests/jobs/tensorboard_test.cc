@@ -121,7 +121,8 @@ TEST_CASE("tensorboard: a resize is a point, and a step back makes TensorBoard f
   CHECK(scalars_in(folder).at("learners") == std::vector<Point>{{60, 5.0F}});
   const Event last = events_in(folder).back();
   CHECK(last.session_log().status() == tensorboard::SessionLog::START);
-  CHECK(last.step() == 50);
+  CHECK(last.step() == 51);
+  CHECK_FALSE(fs::exists(directory / "run/tensorboard/validation"));  // the run has no such curve
 }
 
 TEST_CASE("tensorboard: the job is text and hyper-parameters, and the end of the run is that of the session") {

@@ -30,11 +30,11 @@ def train(output, epochs, *more):
     subprocess.run(command(output, epochs, *more), check=True, stdout=subprocess.DEVNULL)
 
 
-def rows(output, event):
-    """The lines of metrics.jsonl with this event."""
+def rows(output, *events):
+    """Returns the lines of metrics.jsonl with these events."""
     path = pathlib.Path(output, "metrics.jsonl")
     lines = path.read_text().splitlines() if path.exists() else []
-    return [row for row in map(json.loads, lines) if row["event"] == event]
+    return [row for row in map(json.loads, lines) if row["event"] in events]
 
 
 def train_and_kill(output, epochs):

@@ -43,7 +43,10 @@ def float32(value):
 def expected_curves(run):
     """Returns the points that metrics.jsonl describes: (folder, tag) -> [(step, value)]."""
     curves = {}
-    for row in runs.rows(run, "epoch"):
+    for row in runs.rows(run, "epoch", "rollback"):
+        if row["event"] == "rollback":
+            curves = {key: [p for p in points if p[0] <= row["to_batch"]] for key, points in curves.items()}
+            continue
         for field, curve in CURVES.items():
             if row.get(field) is not None:
                 curves.setdefault(curve, []).append((row["batch"], float32(row[field])))
@@ -176,6 +179,24 @@ class TensorBoard(unittest.TestCase):
             self.assertGreater(lost[-1][0], checkpoint["batch"])
             runs.train(self.run_path, round(checkpoint["epoch"]) + 2, "--resume=auto")
             server.await_points(*curve, expected_curves(self.run_path)["train", "loss"])
+
+    def test_forgets_what_a_run_has_gone_back_from(self):
+        # Weight decay beyond its bound of stability: the weights overflow in the second epoch, but not at half the rate.
+        runs.train(
+            self.run_path,
+            3,
+            "--set=learners.per_device.fixed=1",
+            "--set=checkpoint.every_epochs=1",
+            "--set=training.on_divergence=ROLL_BACK",
+            "--set=training.spike_factor=1000000",
+            "--set=optimizer={sgd {weight_decay: 1}}",
+            "--set=learning_rate.base=2.03",
+        )
+        back = runs.rows(self.run_path, "rollback")[0]
+        self.assertGreater(back["to_batch"], 0)
+        curves = self.check_curves(readers_of(self.run_path))
+        self.assertEqual(len(curves["train", "loss"]), 3)
+        self.assertEqual(curves["train", "loss"][0][0], back["to_batch"])  # the end of the first epoch
 
     def test_accepts_every_checksum(self):
         runs.train(self.run_path, 1)

@@ -160,11 +160,11 @@ std::vector<CurveEvent> RunEvents::resize(const ordered_json& row) const {
   return {{Curve::kTraining, event}};
 }
 
-// TensorBoard forgets the steps that follow once more.
+// TensorBoard forgets the steps that follow once more, from this step on. A point at the checkpoint itself stays.
 std::vector<CurveEvent> RunEvents::rollback(const ordered_json& row) const {
   std::vector<CurveEvent> events;
   for (const Curve curve : {Curve::kTraining, Curve::kTest, Curve::kValidation}) {
-    Event event = event_at(elapsed_in(row), step_in(row, "to_batch"));
+    Event event = event_at(elapsed_in(row), step_in(row, "to_batch") + 1);
     event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
     events.push_back({curve, event});
   }

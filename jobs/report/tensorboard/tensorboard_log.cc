@@ -48,6 +48,7 @@ bool TensorBoardLog::is_in_place() const {
 
 void TensorBoardLog::write(const std::string& event, const nlohmann::ordered_json& row) {
   for (const CurveEvent& made : events_->of(event, row)) {
+    if (made.event.has_session_log() && !files_.contains(made.curve)) continue;  // there is nothing to forget
     std::unique_ptr<EventFile>& file = files_[made.curve];
     if (!file) {
       file = std::make_unique<EventFile>(run_directory_ / kTensorBoardFolder / folder_of(made.curve),
