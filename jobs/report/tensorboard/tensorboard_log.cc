@@ -1,9 +1,12 @@
 #include "jobs/report/tensorboard/tensorboard_log.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "engine/error.h"
 #include "jobs/report/run_files.h"
 #include "jobs/report/tensorboard/event_file.h"
 #include "jobs/report/tensorboard/run_events.h"
@@ -31,7 +34,9 @@ void TensorBoardLog::rebuild() {
   is_whole_ = false;
   files_.clear();
   events_ = std::make_unique<RunEvents>(job_text_);
-  std::ifstream log(run_directory_ / kMetricsFile);
+  const fs::path path = run_directory_ / kMetricsFile;
+  std::ifstream log(path);
+  if (!log) engine::fail(engine::ErrorKind::kInternal, "cannot read '{}': {}", path.string(), std::strerror(errno));
   for (std::string line; std::getline(log, line);) {
     const auto row = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (row.is_object() && row.contains("event") && row["event"].is_string()) write(row["event"], row);
