@@ -89,6 +89,22 @@ TEST_CASE("windows are read in both directions, with their defaults") {
   CHECK(read_one(layer)->output_shape({&image, 1}) == engine::Shape{2, 3, 26, 6});
 }
 
+TEST_CASE("extra padding lies below and to the right only, and averages may count it") {
+  const engine::Shape image{2, 3, 8, 9};
+  v1::Layer layer;
+  layer.mutable_average_pool()->set_kernel(3);
+  layer.mutable_average_pool()->set_stride(1);
+  layer.mutable_average_pool()->set_extra_padding_height(1);
+  layer.mutable_average_pool()->set_extra_padding_width(2);
+  layer.mutable_average_pool()->set_count_padding(true);
+  CHECK(read_one(layer)->output_shape({&image, 1}) == engine::Shape{2, 3, 7, 9});
+  const std::vector<engine::Layout> inputs{engine::Layout(image, engine::DType::kFloat32, 0, nullptr)};
+  const auto spec = std::get<engine::Pool2dSpec>(read_one(layer)->operator_spec(inputs, 0));
+  CHECK(spec.window.padding == engine::Extent2d{0, 0});
+  CHECK(spec.window.extra_padding == engine::Extent2d{1, 2});
+  CHECK(spec.count_padding);
+}
+
 TEST_CASE("padding_mode SAME gives an output of input / stride, rounded up") {
   const auto shape_of = [](const std::function<void(v1::Layer&)>& fill, engine::Shape image) {
     v1::Layer layer;

@@ -1,5 +1,6 @@
 // Computes what depends on constants only: the shapes of Reshape nodes, and weights that a file computes.
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -126,30 +127,38 @@ Constant reshape(GraphImport& graph, NodeReader& node) {
   return with_dims(input, std::move(dims));
 }
 
-Constant transpose(GraphImport& graph, NodeReader& node) {
-  const Constant& input = graph.constant(node, 0, "its input");
-  const std::size_t rank = input.dims.size();
-  std::vector<std::int64_t> backward(rank);
-  std::iota(backward.rbegin(), backward.rend(), 0);
-  const std::vector<std::int64_t> order = node.integers("perm", backward);
-  if (!std::ranges::is_permutation(order, backward)) refuse("its attribute 'perm' is no order of the axes");
-  if (input.is_integer) refuse("it transposes integers");
-  std::vector<std::size_t> strides(rank, 1);  // of the input
-  for (std::size_t axis = rank; axis-- > 1;) {
-    strides[axis - 1] = strides[axis] * static_cast<std::size_t>(input.dims[axis]);
-  }
-  Constant result{.numbers = std::vector<float>(input.numbers.size()), .name = input.name};
-  for (const std::int64_t axis : order) result.dims.push_back(input.dims[static_cast<std::size_t>(axis)]);
-  for (std::size_t element = 0; element < result.numbers.size(); ++element) {
+// `values`, [dims], with the axes in another order.
+template <typename T>
+std::vector<T> transposed(const std::vector<T>& values, const std::vector<std::int64_t>& dims,
+                          const std::vector<std::int64_t>& order) {
+  const std::size_t rank = dims.size();
+  std::vector<std::size_t> strides(rank, 1);
+  for (std::size_t axis = rank; axis-- > 1;) strides[axis - 1] = strides[axis] * static_cast<std::size_t>(dims[axis]);
+  std::vector<T> result(values.size());
+  for (std::size_t element = 0; element < result.size(); ++element) {
     std::size_t rest = element;
     std::size_t from = 0;
     for (std::size_t axis = rank; axis-- > 0;) {
-      const auto extent = static_cast<std::size_t>(result.dims[axis]);
-      from += rest % extent * strides[static_cast<std::size_t>(order[axis])];
+      const auto source = static_cast<std::size_t>(order[axis]);
+      const auto extent = static_cast<std::size_t>(dims[source]);
+      from += rest % extent * strides[source];
       rest /= extent;
     }
-    result.numbers[element] = input.numbers[from];
+    result[element] = values[from];
   }
+  return result;
+}
+
+Constant transpose(GraphImport& graph, NodeReader& node) {
+  const Constant& input = graph.constant(node, 0, "its input");
+  std::vector<std::int64_t> backward(input.dims.size());
+  std::iota(backward.rbegin(), backward.rend(), 0);
+  const std::vector<std::int64_t> order = node.integers("perm", backward);
+  if (!std::ranges::is_permutation(order, backward)) refuse("its attribute 'perm' is no order of the axes");
+  Constant result{.is_integer = input.is_integer, .name = input.name};
+  for (const std::int64_t axis : order) result.dims.push_back(input.dims[static_cast<std::size_t>(axis)]);
+  result.numbers = transposed(input.numbers, input.dims, order);
+  result.integers = transposed(input.integers, input.dims, order);
   return result;
 }
 
@@ -171,56 +180,105 @@ Constant cast(GraphImport& graph, NodeReader& node) {
   return input;
 }
 
-// Lists of integers only: shapes.
-const Constant& integers(GraphImport& graph, const NodeReader& node, int k) {
-  const Constant& input = graph.constant(node, k, "its input");
-  if (!input.is_integer || input.dims.size() > 1) refuse("it takes parts of a tensor that is no shape");
-  return input;
+// The parts of an axis of `input` at `places`, in that order.
+Constant take(const Constant& input, std::int64_t axis, const std::vector<std::int64_t>& places) {
+  const auto at = static_cast<std::size_t>(axis);
+  const auto extent = static_cast<std::size_t>(input.dims[at]);
+  std::size_t inner = 1;
+  for (std::size_t k = at + 1; k < input.dims.size(); ++k) inner *= static_cast<std::size_t>(input.dims[k]);
+  Constant result{.dims = input.dims, .is_integer = input.is_integer};
+  result.dims[at] = static_cast<std::int64_t>(places.size());
+  const std::size_t outer = extent * inner == 0 ? 0 : input.size() / (extent * inner);
+  for (std::size_t o = 0; o < outer; ++o) {
+    for (const std::int64_t place : places) {
+      const std::size_t from = (o * extent + static_cast<std::size_t>(place)) * inner;
+      for (std::size_t i = from; i < from + inner; ++i) {
+        if (input.is_integer) result.integers.push_back(input.integers[i]);
+        if (!input.is_integer) result.numbers.push_back(input.numbers[i]);
+      }
+    }
+  }
+  return result;
 }
 
 Constant gather(GraphImport& graph, NodeReader& node) {
-  const Constant& input = integers(graph, node, 0);
-  const Constant& index = integers(graph, node, 1);
-  node.require("axis", 0);
-  Constant result{.dims = index.dims, .is_integer = true};
-  for (const std::int64_t place : index.integers) {
-    result.integers.push_back(input.integers[static_cast<std::size_t>(axis_within(place, input.integers.size()))]);
+  const Constant& input = graph.constant(node, 0, "its input");
+  const Constant& index = graph.constant(node, 1, "its places");
+  if (!index.is_integer || index.dims.size() > 1 || input.dims.empty()) refuse("it takes other parts than a list");
+  const std::int64_t axis = axis_within(node.integer("axis", 0), input.dims.size());
+  std::vector<std::int64_t> places = index.integers;
+  for (std::int64_t& place : places) {
+    place = axis_within(place, static_cast<std::size_t>(input.dims[static_cast<std::size_t>(axis)]));
   }
+  Constant result = take(input, axis, places);
+  if (index.dims.empty()) result.dims.erase(result.dims.begin() + axis);
   return result;
 }
 
 Constant concat(GraphImport& graph, NodeReader& node) {
-  node.require("axis", 0);
   Constant result{.is_integer = true};
   for (int k = 0; k < node.node().input_size(); ++k) {
-    const Constant& input = integers(graph, node, k);
+    const Constant& input = graph.constant(node, k, "its input");
+    if (!input.is_integer || input.dims.size() != 1) refuse("it joins constants that are no lists of integers");
     result.integers.insert(result.integers.end(), input.integers.begin(), input.integers.end());
   }
+  node.ignore("axis");  // there is one only
   result.dims = {static_cast<std::int64_t>(result.integers.size())};
   return result;
 }
 
+// A range of one axis, forwards or backwards.
 Constant slice(GraphImport& graph, NodeReader& node) {
-  const Constant& input = integers(graph, node, 0);
+  const Constant& input = graph.constant(node, 0, "its input");
   const bool as_inputs = graph.operator_set >= 10;
-  const std::vector<std::int64_t> starts =
-      as_inputs ? graph.constant(node, 1, "its start").integers : node.integers("starts", {});
-  const std::vector<std::int64_t> ends =
-      as_inputs ? graph.constant(node, 2, "its end").integers : node.integers("ends", {});
-  node.ignore("axes");
-  const Constant* steps = as_inputs ? graph.optional_constant(node, 4, "its step") : nullptr;
-  if (starts.size() != 1 || ends.size() != 1 || (steps != nullptr && steps->integers != std::vector<std::int64_t>{1})) {
-    refuse("it takes other parts of a shape than a range");
-  }
-  const auto size = static_cast<std::int64_t>(input.integers.size());
-  const auto place = [&](std::int64_t at) {
-    return std::clamp<std::int64_t>(at < 0 ? std::max(at, -size) + size : at, 0, size);
+  const auto list = [&](const char* name, int k, std::int64_t unless_given) {
+    const std::vector<std::int64_t> usual{unless_given};
+    if (!as_inputs) return node.integers(name, usual);
+    const Constant* given = graph.optional_constant(node, k, "its range");
+    return given == nullptr ? usual : given->integers;
   };
-  Constant result{.is_integer = true};
-  for (std::int64_t at = place(starts[0]); at < place(ends[0]); ++at) {
-    result.integers.push_back(input.integers[static_cast<std::size_t>(at)]);
+  const std::vector<std::int64_t> starts = list("starts", 1, 0);
+  const std::vector<std::int64_t> ends = list("ends", 2, 0);
+  const std::vector<std::int64_t> axes = list("axes", 3, 0);
+  const std::vector<std::int64_t> steps = list("steps", 4, 1);
+  if (starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || steps.size() != 1 || std::abs(steps[0]) != 1) {
+    refuse("it takes other parts than a range of one axis");
   }
-  result.dims = {static_cast<std::int64_t>(result.integers.size())};
+  const std::int64_t axis = axis_within(axes[0], input.dims.size());
+  const std::int64_t size = input.dims[static_cast<std::size_t>(axis)];
+  const bool is_backward = steps[0] < 0;
+  const auto place = [&](std::int64_t at) {
+    const std::int64_t counted = at < 0 ? std::max(at, -size - 1) + size : at;
+    return is_backward ? std::clamp<std::int64_t>(counted, -1, size - 1) : std::clamp<std::int64_t>(counted, 0, size);
+  };
+  std::vector<std::int64_t> places;
+  const std::int64_t end = place(ends[0]);
+  for (std::int64_t at = place(starts[0]); is_backward ? at > end : at < end; at += steps[0]) places.push_back(at);
+  return take(input, axis, places);
+}
+
+Constant shape(GraphImport& graph, NodeReader& node) {
+  const Constant& input = graph.constant(node, 0, "its input");
+  return {.dims = {static_cast<std::int64_t>(input.dims.size())}, .is_integer = true, .integers = input.dims};
+}
+
+// Sums, differences and products of integers: of two lists, or of a list and a number.
+Constant arithmetic(GraphImport& graph, NodeReader& node) {
+  const Constant& a = graph.constant(node, 0, "its input");
+  const Constant& b = graph.constant(node, 1, "its input");
+  const bool fits = a.size() == b.size() || a.is_single() || b.is_single();
+  constexpr std::int64_t kMost = 1 << 30;  // sums and products of such numbers do not overflow
+  const auto is_large = [](std::int64_t value) { return value > kMost || value < -kMost; };
+  if (!a.is_integer || !b.is_integer || !fits || a.size() == 0 || b.size() == 0 ||
+      std::ranges::any_of(a.integers, is_large) || std::ranges::any_of(b.integers, is_large)) {
+    refuse("it computes with constants other than small integers");
+  }
+  Constant result{.dims = a.size() >= b.size() ? a.dims : b.dims, .is_integer = true};
+  for (std::size_t k = 0; k < std::max(a.size(), b.size()); ++k) {
+    const std::int64_t x = a.integers[a.is_single() ? 0 : k];
+    const std::int64_t y = b.integers[b.is_single() ? 0 : k];
+    result.integers.push_back(node.kind() == "Mul" ? x * y : node.kind() == "Add" ? x + y : x - y);
+  }
   return result;
 }
 
@@ -230,15 +288,19 @@ using Folding = Constant (*)(GraphImport&, NodeReader&);
 
 Folding find_folding(const std::string& kind) {
   static const std::map<std::string_view, Folding> kFoldings = {
+      {"Add", arithmetic},
       {"Cast", cast},
       {"Concat", concat},
       {"Constant", constant_node},
       {"ConstantOfShape", constant_of_shape},
       {"Gather", gather},
       {"Identity", identity},
+      {"Mul", arithmetic},
       {"Reshape", reshape},
+      {"Shape", shape},
       {"Slice", slice},
       {"Squeeze", squeeze},
+      {"Sub", arithmetic},
       {"Transpose", transpose},
       {"Unsqueeze", unsqueeze},
   };
