@@ -83,6 +83,8 @@ CASES = {
       layers { name: "logits.weight" input: "probabilities" tanh {} }
       layers { name: "fc.bias" input: ["logits.weight", "image"] add {} }""",
 }
+# ONNX's momentum is the weight of the old statistics.
+MOMENTA = {"activations": [0.7], "normalization": [0.9, 0.9]}
 
 
 def last_layer(layers):
@@ -115,6 +117,11 @@ class LayersExport(unittest.TestCase):
                 exponents = np.exp(expected.astype(np.float64) - expected.max(axis=1, keepdims=True))
                 softmax = exponents / exponents.sum(axis=1, keepdims=True)
                 self.assertLess(probe.relative_norm(probabilities, softmax), LIMIT)
+                momenta = [attribute.f for node in written.graph.node for attribute in node.attribute
+                           if attribute.name == "momentum"]
+                for got, expected in zip(momenta, MOMENTA.get(name, [])):
+                    self.assertAlmostEqual(got, expected, places=6)
+                self.assertEqual(len(momenta), len(MOMENTA.get(name, [])))
                 self.assertNotIn("Dropout", {node.op_type for node in written.graph.node})
 
     def test_the_output_may_be_that_of_a_dropout(self):

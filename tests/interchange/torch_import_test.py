@@ -101,6 +101,7 @@ class TorchImport(unittest.TestCase):
         expected = {name: list(value.shape) for name, value in self.network.state_dict().items()
                     if not name.endswith("num_batches_tracked")}
         self.assertEqual(tensors, expected)
+        self.assertNotIn("momentum", job)  # PyTorch's default is ours; ONNX has 0.9 for it
         for kind in ("gelu", "silu", "relu6", "leaky_relu", "batch_norm", "global_average_pool", "extra_padding: 1"):
             self.assertIn(kind, job)
 
