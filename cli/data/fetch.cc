@@ -16,6 +16,7 @@
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
 #include "jobs/fetch/fetch.h"
+#include "jobs/messages/progress_bar.h"
 #include "jobs/messages/text.h"
 
 namespace arbalest::cli {
@@ -29,29 +30,30 @@ struct FetchArguments {
   bool quiet = false;
 };
 
-// Shows how much of a file has come: in one line that is rewritten, or in a line for each tenth.
+// Shows how much of a file has come: with a bar, or in a line for each tenth.
 class ProgressLine {
  public:
-  explicit ProgressLine(bool rewrites) : rewrites_(rewrites) {}
+  explicit ProgressLine(const jobs::ConsoleOptions& console) : console_(console) {}
   ~ProgressLine() { end(); }
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void show(const jobs::FetchProgress& progress) {
-    const std::uint64_t steps = rewrites_ ? 1000 : 10;
-    const std::uint64_t step = steps * progress.bytes / progress.all_bytes;
+    const double done = static_cast<double>(progress.bytes) / static_cast<double>(progress.all_bytes);
+    const auto step = static_cast<int>(done * (console_.bar ? 1000.0 : 10.0));
     if (progress.file == file_ && step == step_) return;
     if (progress.file != file_) end();
     file_ = progress.file;
     step_ = step;
     const std::string text =
         fmt::format("{}: {} of {}, {:.0f} %", file_, jobs::bytes_text(static_cast<std::int64_t>(progress.bytes)),
-                    jobs::bytes_text(static_cast<std::int64_t>(progress.all_bytes)),
-                    100.0 * static_cast<double>(progress.bytes) / static_cast<double>(progress.all_bytes));
+                    jobs::bytes_text(static_cast<std::int64_t>(progress.all_bytes)), 100.0 * done);
     // Nothing depends on these lines, so a closed standard error stops no transfer.
-    std::fputs((rewrites_ ? "\r\x1b[K" + text : text + "\n").c_str(), stderr);
+    const jobs::TerminalSize terminal{.columns = console_.columns, .color = console_.color};
+    const std::string line = console_.bar ? jobs::kClearLine + jobs::progress_bar(done, text, terminal) : text + "\n";
+    std::fputs(line.c_str(), stderr);
     std::fflush(stderr);
-    is_open_ = rewrites_;
+    is_open_ = console_.bar;
   }
 
   // Ends a line that would be rewritten.
@@ -61,10 +63,10 @@ class ProgressLine {
   }
 
  private:
-  const bool rewrites_;
+  const jobs::ConsoleOptions console_;
   bool is_open_ = false;
   std::string file_;
-  std::uint64_t step_ = 0;
+  int step_ = 0;
 };
 
 void print(const jobs::FetchReport& report) {
@@ -79,7 +81,7 @@ int fetch(const FetchArguments& arguments) {
       catch_stop_signals("arbalest: stopped at once; fetch again to go on where it ended\n");
   std::vector<jobs::DatasetDownloads> datasets;
   for (const std::string& name : arguments.datasets) datasets.push_back(jobs::downloads_of(name));
-  ProgressLine line(console_options(arguments.quiet).bar);
+  ProgressLine line(console_options(arguments.quiet));
   jobs::FetchOptions options;
   options.data_root = data_root(arguments.data_root);
   options.from = arguments.from;

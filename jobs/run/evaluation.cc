@@ -75,10 +75,10 @@ class Sums {
   double correct_top5_ = 0.0;
 };
 
-// Evaluates the model on `data`. `classes`: as in Sums.
+// Evaluates the model on `data`, and completes the result's warnings and, if it has them, its classes.
 scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::NamedTensor> model,
                                const std::string& model_path, const dataflow::Dataset& data, const RunContext& context,
-                               engine::host::Pool& pool, ClassScores* classes) {
+                               engine::host::Pool& pool, EvaluationResult& result) {
   constexpr int kAhead = 2;  // mini-batches that are read ahead of each runner
   std::vector<std::unique_ptr<engine::Device>> devices;
   for (const engine::DeviceSpec& spec : job.devices) {
@@ -88,7 +88,7 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
   scheduler::InferenceFleet fleet(*job.graph, devices, job.learners_per_device,
                                   {.batch = batch_size,
                                    .precision = job.training.precision,
-                                   .output = classes != nullptr ? output_layer(*job.graph) : "",
+                                   .output = result.classes ? output_layer(*job.graph) : "",
                                    .training_batch = job.training.batch_size});
   try {
     fleet.load(model);
@@ -97,11 +97,15 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
   }
   dataflow::SequentialOrder order(data.size(), batch_size);
   dataflow::BatchRing ring(data, order, *devices.front(), pool, fleet.runners() * (1 + kAhead));
-  Sums sums(classes);
-  fleet.run(ring, [&](const dataflow::Batch& batch, const InferenceRunner::Result& result) {
-    sums.add(batch, result, batch_size);
+  Sums sums(result.classes ? &*result.classes : nullptr);
+  fleet.run(ring, [&](const dataflow::Batch& batch, const InferenceRunner::Result& of_batch) {
+    sums.add(batch, of_batch, batch_size);
     return true;
   });
+  if (ring.skipped() > 0) {
+    result.warnings.push_back(fmt::format("left out {} that could not be read; the first: {}",
+                                          counted(ring.skipped(), "image"), ring.first_skipped()));
+  }
   return sums.evaluation();
 }
 
@@ -116,8 +120,7 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   result.set = options.set;
   const auto data = load_set(job, context, options.set, pool, result.warnings);
   if (options.per_class) result.classes.emplace(job.data.input.classes);
-  const scheduler::Evaluation evaluation =
-      evaluate(job, model, model_path, *data, context, pool, result.classes ? &*result.classes : nullptr);
+  const scheduler::Evaluation evaluation = evaluate(job, model, model_path, *data, context, pool, result);
   if (!std::isfinite(evaluation.loss)) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "'{}' is of no use: its loss on the {} set is {}, so what it predicts means nothing; the run that "

@@ -88,6 +88,10 @@ TEST_CASE("own images: a job may skip unreadable images, and counts them") {
   const nlohmann::json summary = summary_of(own.program() / "run");
   CHECK(summary["skipped_examples"] == 12);  // in each epoch, and in each evaluation
   CHECK(summary["test_accuracy"] == 1.0);
+  const Completed again = own.program().run({"evaluate", "run"});
+  CHECK_THAT(again.out, ContainsSubstring("test_accuracy 1\n") && ContainsSubstring("examples 3\n"));
+  CHECK_THAT(again.err, ContainsSubstring("left out 1 image that could not be read; the first: ") &&
+                            ContainsSubstring("test/dark/12.jpg: is neither a JPEG nor a PNG image"));
 }
 
 TEST_CASE("own images: a job without readable images is an error") {

@@ -412,14 +412,6 @@ TEST_CASE("values of layers out of range are refused at the value") {
       ContainsSubstring("job.txtpb:3:48: error: layer 'a': padding is given, but padding_mode: SAME chooses it"));
   CHECK_THAT(said("max_pool { kernel: 3 padding_mode: SAME ceil_mode: true }"),
              ContainsSubstring("job.txtpb:3:41: error: layer 'a': ceil_mode does nothing with padding_mode: SAME"));
-  CHECK_THAT(said("max_pool { kernel: 3 padding_mode: SAME extra_padding_width: 1 extra_padding_height: 0 }"),
-             ContainsSubstring("layer 'a': extra_padding_height is given, but padding_mode: SAME chooses it"));
-  CHECK_THAT(said("max_pool { kernel: 3 extra_padding: 1 ceil_mode: true }"),
-             ContainsSubstring("layer 'a': ceil_mode chooses the padding behind the last pixel"));
-  CHECK_THAT(said("max_pool { kernel: 3 padding: 1 extra_padding: 2 }"),
-             ContainsSubstring("padding and extra_padding must be smaller than the kernel together"));
-  CHECK_THAT(said("conv { filters: 1 kernel: 3 extra_padding: -1 }"),
-             ContainsSubstring("layer 'a': extra_padding must be in [0, 1024], not -1"));
   CHECK_THAT(said("max_pool { kernel: 3 count_padding: true }"),
              ContainsSubstring("job.txtpb:3:22: error: layer 'a': count_padding is for average_pool"));
   CHECK_THAT(said("average_pool {}"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': kernel is missing\n"));

@@ -33,4 +33,18 @@ TEST_CASE("a softmax in front of a loss that applies softmax is a warning") {
   CHECK(std::ranges::count(warnings("", "d"), expected) == 0);
 }
 
+TEST_CASE("padding behind the last pixel must fit the rest of the window") {
+  const auto said = [](const std::string& kind) {
+    return refusal(with_model("model { layers { name: \"a\" input: \"image\"\n" + kind + "\n} }"));
+  };
+  CHECK_THAT(said("max_pool { kernel: 3 padding_mode: SAME extra_padding_width: 1 extra_padding_height: 0 }"),
+             ContainsSubstring("layer 'a': extra_padding_height is given, but padding_mode: SAME chooses it"));
+  CHECK_THAT(said("max_pool { kernel: 3 extra_padding: 1 ceil_mode: true }"),
+             ContainsSubstring("layer 'a': ceil_mode chooses the padding behind the last pixel"));
+  CHECK_THAT(said("max_pool { kernel: 3 padding: 1 extra_padding: 2 }"),
+             ContainsSubstring("padding and extra_padding must be smaller than the kernel together"));
+  CHECK_THAT(said("conv { filters: 1 kernel: 3 extra_padding: -1 }"),
+             ContainsSubstring("layer 'a': extra_padding must be in [0, 1024], not -1"));
+}
+
 }  // namespace arbalest::jobs
