@@ -148,6 +148,7 @@ def data_of(data):
     augmentation.take_one_of("cutout", (None, 0))
     augmentation.finish()
     validation = validation_of(data) if "validation" in data.values else None
+    data.take_all("class_names")  # they change no training
     data.finish()
     return folder, padding, flip, validation
 
