@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include "cli/command.h"
 #include "cli/environment.h"
@@ -115,6 +116,7 @@ int main(int argc, char** argv) {
     open_closed_standard_streams();
     raise_file_limit();
     start_log();
+    google::protobuf::SetLogHandler(nullptr);  // our messages name the file, too
     return run(argc, argv);
   } catch (const std::exception& error) {
     const arbalest::engine::Error known = arbalest::jobs::as_error(error);

@@ -325,6 +325,7 @@ TEST_CASE("a directory with the checkpoints of another run is refused", "[checkp
   for (const char* file : {jobs::kJobFile, jobs::kModelFile, jobs::kMetricsFile, jobs::kSummaryFile}) {
     fs::remove(output.path() / file);
   }
+  fs::remove_all(output.path() / jobs::kTensorBoardFolder);
   CHECK_THROWS_WITH(jobs::RunDirectory(output.path(), "logistic-digits"),
                     ContainsSubstring("holds a run already (checkpoints)"));
   CHECK_FALSE(fs::exists(output.path() / jobs::kMetricsFile));
