@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
     // A command that only prints ends as `cat` does when nobody reads any more, whatever its parent does with this
     // signal. Commands that train ignore it (catch_stop_signals).
     std::signal(SIGPIPE, SIG_DFL);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failed write
     open_closed_standard_streams();
     raise_file_limit();
     start_log();

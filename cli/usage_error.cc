@@ -134,10 +134,8 @@ namespace {
 std::string instead_of(std::string_view name) {
   if (name == "resume")
     return "'arbalest train JOB --output RUN --resume=auto' goes on with the run in the directory RUN";
-  if (name == "predict" || name == "infer") {
-    return "there is no prediction for single examples yet; 'arbalest evaluate RUN --per-class' scores a dataset";
-  }
-  if (name == "export" || name == "save") return "a run saves its weights as model.safetensors in its directory";
+  if (name == "infer" || name == "classify") return "'arbalest predict RUN INPUT' asks a saved model";
+  if (name == "save") return "a run saves its model by itself; 'arbalest export RUN' writes it for other programs";
   if (name == "test" || name == "eval") return "'arbalest evaluate RUN' measures a saved model";
   if (name == "fit" || name == "run") return "'arbalest train JOB' trains a model";
   if (name == "list" || name == "ls") return "'arbalest runs' lists runs";

@@ -57,12 +57,8 @@ class Lines {
  public:
   explicit Lines(const std::string& path) {
     if (path.empty()) return;
-    std::error_code unknown;  // opening the file then fails, too, and says why
-    const std::filesystem::file_status status = std::filesystem::status(path, unknown);
-    if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-      engine::fail(engine::ErrorKind::kUsage, "--output: '{}' is there and is no regular file; name another one", path);
-    }
     try {
+      jobs::refuse_special_file(path);
       file_.emplace(path);
     } catch (const engine::Error& error) {
       if (error.kind() == engine::ErrorKind::kOutOfMemory) throw;
@@ -186,6 +182,9 @@ void check(const PredictArguments& arguments) {
   if (!arguments.input.empty() && arguments.latency) {
     engine::fail(ErrorKind::kUsage, "--latency measures with random examples; leave out '{}'", arguments.input);
   }
+  if (arguments.latency && (!arguments.output.empty() || arguments.skip_errors)) {
+    engine::fail(ErrorKind::kUsage, "--latency predicts nothing to keep; leave out --output and --skip-errors");
+  }
   if (arguments.json && !arguments.latency) {
     engine::fail(ErrorKind::kUsage, "--json is for --latency; predictions are JSON by default (--format)");
   }
@@ -193,7 +192,6 @@ void check(const PredictArguments& arguments) {
 
 int predict(PredictArguments arguments) {
   check(arguments);
-  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once\n");
   find_run(arguments.run);
   const ChosenModel chosen = choose_model(arguments.run);
   const std::filesystem::path job_file = std::filesystem::path(arguments.run.run) / jobs::kJobFile;
@@ -201,6 +199,7 @@ int predict(PredictArguments arguments) {
       jobs::load_for_evaluation(job_file.string(), arguments.run.devices), chosen.path, chosen.sha256);
   log_warnings(model.job.warnings);
   if (arguments.latency) return report_latency(arguments, model);
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once\n");
   Lines lines(arguments.output);
   const Outcome outcome = arguments.input == "-" ? predict_lines(arguments, model, lines, stop_signal)
                                                  : predict_input(arguments, model, lines, stop_signal);

@@ -84,6 +84,13 @@ void AtomicFile::commit() {
   sync_directory(directory.empty() ? "." : directory);
 }
 
+void refuse_special_file(const std::filesystem::path& path) {
+  std::error_code unknown;  // opening the file then fails, too, and says why
+  const std::filesystem::file_status status = std::filesystem::status(path, unknown);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
+  engine::fail(engine::ErrorKind::kUsage, "'{}' is there and is no regular file; name another one", path.string());
+}
+
 void write_file(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);

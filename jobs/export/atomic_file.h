@@ -38,6 +38,9 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// Throws kUsage if something else than a regular file has the name, such as a folder or a device: it would be replaced.
+void refuse_special_file(const std::filesystem::path& path);
+
 // Removes the partial files that killed processes have left in `directory`. No other process may write there. What
 // cannot be removed stays.
 void remove_partial_files(const std::filesystem::path& directory);

@@ -39,6 +39,10 @@ void check_mirror(const std::string& from) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
+  if (error == std::errc::not_a_directory || error == std::errc::permission_denied) {
+    fail(ErrorKind::kUsage, "the folder '{}' cannot be made: {}; name another --data-root", folder.string(),
+         error.message());
+  }
   if (error) fail_write(folder, error.value());
 }
 

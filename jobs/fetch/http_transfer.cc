@@ -108,8 +108,9 @@ HttpOutcome outcome_of(CURLcode code, long status) {
 std::string shown_url(const std::string& url) {
   const std::size_t begin = url.find("://");
   if (begin == std::string::npos) return url;
-  const std::size_t host = url.find('@', begin);
-  if (host == std::string::npos || host > url.find('/', begin + 3)) return url;
+  const std::size_t path = url.find('/', begin + 3);
+  const std::size_t host = url.rfind('@', path);
+  if (host == std::string::npos || host < begin) return url;
   return url.substr(0, begin + 3) + url.substr(host + 1);
 }
 

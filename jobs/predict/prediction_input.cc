@@ -81,10 +81,11 @@ bool is_binary(const fs::path& path) {
   return bytes > 0 && (start[0] == 0xFF || !std::all_of(start.begin(), start.begin() + bytes, is_text));
 }
 
-// Entries whose names begin with a dot are left out, with all below them.
+// Entries whose names begin with a dot are left out, with all below them, and so are links to folders, which may form a
+// loop.
 PredictionInput open_folder(const ModelDescription& description, const fs::path& folder) {
   std::error_code error;
-  fs::recursive_directory_iterator entry(folder, fs::directory_options::follow_directory_symlink, error);
+  fs::recursive_directory_iterator entry(folder, error);
   std::vector<std::string> files;
   std::int64_t others = 0;
   for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
@@ -169,6 +170,9 @@ PredictionInput open_input(const ModelDescription& description, const fs::path& 
                  error ? error.message() : "it does not exist", nearest_path_hint(path));
   }
   if (fs::is_directory(status)) return open_folder(description, path);
+  if (!fs::is_regular_file(status)) {
+    engine::fail(ErrorKind::kData, "'{}' is neither a file nor a folder; give - for standard input", path.string());
+  }
   if (path.extension() == ".npy") return open_array(description, path);
   if (has_image_name(path) || is_binary(path)) return open_files(description, {path.string()});
   return open_list(description, path);

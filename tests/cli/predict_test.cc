@@ -216,6 +216,7 @@ TEST_CASE("predict: an array is numbered, and must have the shape and type that 
 }
 
 TEST_CASE("predict: the file of the output appears whole, or not at all") {
+  write_text(trained() / "mixed.txt", "images/a.png\nbroken.png\nnowhere.png\nimages\nimages/b.jpg\n");
   CHECK(trained().predict({"images", "--output", "labels.jsonl"}).out.empty());
   CHECK(read_text(trained() / "labels.jsonl") == trained().predict({"images"}).out);
   CHECK(trained().predict({"mixed.txt", "--output", "labels.jsonl"}).exit_code == 4);  // its lines are whole
@@ -236,7 +237,7 @@ TEST_CASE("predict: the file of the output appears whole, or not at all") {
   }
 }
 
-TEST_CASE("predict: a reader that ends early ends the work quietly; a full disk is an error") {
+TEST_CASE("predict: a reader that ends early ends the work quietly, and a full disk is an error") {
   std::vector<std::uint8_t> pixels(std::size_t{20'000} * 28 * 28, 3);  // its lines are more than a pipe holds
   write_text(trained() / "many.npy", npy("|u1", "20000, 28, 28", bytes_of(pixels)));
   const Completed piped = trained().shell("($predict many.npy; echo $? > code) | head -n 1");

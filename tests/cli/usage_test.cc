@@ -87,7 +87,7 @@ TEST_CASE("usage: help finds the commands of a group") {
 TEST_CASE("usage: a command that users of other programs expect is answered with what there is instead") {
   const Program program;
   for (const auto& [command, instead] : std::vector<std::pair<std::string, std::string>>{
-           {"resume", "--resume=auto"}, {"predict", "evaluate RUN"}, {"export", "model.safetensors"}}) {
+           {"resume", "--resume=auto"}, {"infer", "predict RUN"}, {"save", "export RUN"}}) {
     const Completed result = program.run({command});
     CHECK(result.exit_code == 2);
     CHECK_THAT(result.err, ContainsSubstring("there is no command '" + command + "': ") && ContainsSubstring(instead));
@@ -120,7 +120,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
   const Program program;
   for (const Case& test : std::vector<Case>{
            {{"trian", "x.txtpb"}, "unknown command 'trian'; did you mean 'train'?"},
-           {{"export"}, "there is no command 'export'"},
+           {{"save"}, "there is no command 'save'"},
            {{"help", "trian"}, "unknown command 'trian'; did you mean 'train'?"},
            {{"train", "x.txtpb", "--outptu", "y"}, "unknown option '--outptu'; did you mean '--output'?"},
            {{"train", "x.txtpb", "--outptu=y"}, "unknown option '--outptu'; did you mean '--output'?"},

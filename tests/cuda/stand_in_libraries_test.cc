@@ -145,15 +145,15 @@ TEST_CASE("stand-in: an algorithm runs only with the math type with which it was
   const Convolution c(CUDNN_TENSOR_NCHW);
   float* data = allocate<float>(c.kInput);
   void* workspace = allocate<std::byte>(c.kWorkspace);
-  const auto convolve = [&](cudnnMathType_t math) {
+  const auto convolve = [&](cudnnConvolutionFwdAlgo_t algorithm, cudnnMathType_t math) {
     REQUIRE(cudnnSetConvolutionMathType(c.convolution, math) == CUDNN_STATUS_SUCCESS);
-    return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution,
-                                   CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, workspace, c.kWorkspace, &kZero,
-                                   c.output, data);
+    return cudnnConvolutionForward(c.handle, &kOne, c.input, data, c.weights, data, c.convolution, algorithm, workspace,
+                                   c.kWorkspace, &kZero, c.output, data);
   };
-  CHECK(convolve(CUDNN_FMA_MATH) == CUDNN_STATUS_NOT_SUPPORTED);
-  CHECK(convolve(CUDNN_TENSOR_OP_MATH) == CUDNN_STATUS_SUCCESS);
-  CHECK(convolve(CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_TENSOR_OP_MATH) == CUDNN_STATUS_NOT_SUPPORTED);
+  CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, CUDNN_FMA_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_TENSOR_OP_MATH) == CUDNN_STATUS_SUCCESS);
+  CHECK(convolve(CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED, CUDNN_DEFAULT_MATH) == CUDNN_STATUS_SUCCESS);
   CHECK(violations().empty());
 }
 

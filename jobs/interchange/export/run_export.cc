@@ -1,6 +1,6 @@
 #include "jobs/interchange/export/run_export.h"
 
-#include <cerrno>
+#include <exception>
 #include <map>
 #include <optional>
 #include <utility>
@@ -29,9 +29,18 @@ class HashedFile final : public google::protobuf::io::CopyingOutputStream {
  public:
   explicit HashedFile(const std::filesystem::path& path) { open(path); }
 
+  // Protobuf calls this in destructors, too, so that no exception may leave it: rethrow() has it.
   bool Write(const void* buffer, int size) override {
-    put({static_cast<const std::byte*>(buffer), static_cast<std::size_t>(size)});
-    return true;
+    if (failure_) return false;
+    try {
+      put({static_cast<const std::byte*>(buffer), static_cast<std::size_t>(size)});
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    return !failure_;
+  }
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
   }
   void put(std::span<const std::byte> bytes) {
     hash_.update(bytes);
@@ -48,7 +57,7 @@ class HashedFile final : public google::protobuf::io::CopyingOutputStream {
   // The user has chosen the name, so a name that cannot be written is a mistake in the command.
   void open(const std::filesystem::path& path) {
     try {
-      if (std::filesystem::is_directory(path)) fail_write(path, EISDIR);
+      refuse_special_file(path);
       file_.emplace(path);
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kInternal) throw;
@@ -59,14 +68,23 @@ class HashedFile final : public google::protobuf::io::CopyingOutputStream {
   std::optional<AtomicFile> file_;
   Sha256 hash_;
   std::int64_t bytes_ = 0;
+  std::exception_ptr failure_;
 };
 
 // The order of fields in the file is that of their numbers, always.
 void write_onnx(const onnx::Model& model, HashedFile& file) {
-  google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&file);
-  google::protobuf::io::CodedOutputStream stream(&adaptor);
-  stream.SetSerializationDeterministic(true);
-  ARBALEST_CHECK(model.SerializeToCodedStream(&stream));
+  bool is_written = false;
+  {
+    google::protobuf::io::CopyingOutputStreamAdaptor adaptor(&file);
+    {
+      google::protobuf::io::CodedOutputStream stream(&adaptor);
+      stream.SetSerializationDeterministic(true);
+      is_written = model.SerializeToCodedStream(&stream);
+    }
+    is_written = adaptor.Flush() && is_written;
+  }
+  file.rethrow();
+  ARBALEST_CHECK(is_written);
 }
 
 onnx::Model onnx_of(const JobOptions& job, const std::filesystem::path& path, std::vector<NamedTensor> tensors,

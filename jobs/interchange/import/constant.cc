@@ -145,6 +145,11 @@ std::uint64_t raw_bytes(const onnx::Tensor& tensor) {
 }
 
 Constant constant_of(const onnx::Tensor& tensor) {
+  constexpr int kMostDimensions = 16;
+  if (tensor.dims_size() > kMostDimensions) {
+    engine::fail(ErrorKind::kInvalidJob, "tensor '{}' has {} dimensions; at most {} are known", tensor.name(),
+                 tensor.dims_size(), kMostDimensions);
+  }
   Constant constant{.dims = {tensor.dims().begin(), tensor.dims().end()},
                     .is_integer = !is_floating(tensor.data_type()),
                     .numbers = {},

@@ -207,9 +207,9 @@ Constant gather(GraphImport& graph, NodeReader& node) {
   if (!index.is_integer || index.dims.size() > 1 || input.dims.empty()) refuse("it takes other parts than a list");
   const std::int64_t axis = axis_within(node.integer("axis", 0), input.dims.size());
   std::vector<std::int64_t> places = index.integers;
-  for (std::int64_t& place : places) {
-    place = axis_within(place, static_cast<std::size_t>(input.dims[static_cast<std::size_t>(axis)]));
-  }
+  const auto extent = static_cast<std::size_t>(input.dims[static_cast<std::size_t>(axis)]);
+  for (std::int64_t& place : places) place = axis_within(place, extent);
+  graph.check_room(extent == 0 ? 0 : input.size() / extent * places.size());
   Constant result = take(input, axis, places);
   if (index.dims.empty()) result.dims.erase(result.dims.begin() + axis);
   return result;
@@ -220,6 +220,7 @@ Constant concat(GraphImport& graph, NodeReader& node) {
   for (int k = 0; k < node.node().input_size(); ++k) {
     const Constant& input = graph.constant(node, k, "its input");
     if (!input.is_integer || input.dims.size() != 1) refuse("it joins constants that are no lists of integers");
+    graph.check_room(result.integers.size() + input.size());
     result.integers.insert(result.integers.end(), input.integers.begin(), input.integers.end());
   }
   node.ignore("axis");  // there is one only
@@ -266,7 +267,7 @@ Constant shape(GraphImport& graph, NodeReader& node) {
 Constant arithmetic(GraphImport& graph, NodeReader& node) {
   const Constant& a = graph.constant(node, 0, "its input");
   const Constant& b = graph.constant(node, 1, "its input");
-  const bool fits = a.size() == b.size() || a.is_single() || b.is_single();
+  const bool fits = a.dims == b.dims || a.is_single() || b.is_single();
   constexpr std::int64_t kMost = 1 << 30;  // sums and products of such numbers do not overflow
   const auto is_large = [](std::int64_t value) { return value > kMost || value < -kMost; };
   if (!a.is_integer || !b.is_integer || !fits || a.size() == 0 || b.size() == 0 ||

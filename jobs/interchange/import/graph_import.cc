@@ -134,10 +134,13 @@ std::string GraphImport::name_for(const NodeReader& node, const std::string& wei
 }
 
 void GraphImport::count_made(std::size_t elements) {
-  if (elements > most_computed - made_) {
-    refuse("the constants that the file computes have more than {} elements", most_computed);
-  }
+  check_room(elements);
   made_ += elements;
+}
+
+void GraphImport::check_room(std::size_t elements) const {
+  if (elements <= most_computed - made_) return;
+  refuse("the constants that the file computes have more than {} elements", most_computed);
 }
 
 void GraphImport::note(std::string text) {

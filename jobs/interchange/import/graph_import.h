@@ -70,6 +70,8 @@ class GraphImport {
   // Counts elements of constants that are computed. Throws NodeRefused if there are too many: a small file can ask for
   // any number.
   void count_made(std::size_t elements);
+  // The same check before they are computed, without counting.
+  void check_room(std::size_t elements) const;
 
   std::optional<std::int64_t> fixed_batch() const noexcept { return fixed_batch_; }
 

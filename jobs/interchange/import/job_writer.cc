@@ -1,5 +1,7 @@
 #include "jobs/interchange/import/job_writer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -164,7 +166,12 @@ void check_data(const JobOptions& checked, const dataflow::InputDescription& inp
 ImportReport write_imported(ImportedModel model, const std::string& stem, const ImportOptions& options) {
   ImportReport report;
   report.layers = static_cast<std::int64_t>(model.layers.size()) - 1;
-  for (const dataflow::NamedTensor& tensor : model.weights) report.parameters += tensor.shape.elements();
+  for (const dataflow::NamedTensor& tensor : model.weights) {
+    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
+      engine::fail(ErrorKind::kCheckpoint, "the weights of '{}' are not all finite", tensor.name);
+    }
+    report.parameters += tensor.shape.elements();
+  }
   const v1::Job job = make_job(model, stem, options);
   const std::string text = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n" +
                            print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));

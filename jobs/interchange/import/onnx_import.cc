@@ -250,13 +250,15 @@ class ModelImport {
 
   // The number of ids in each column: the rows of the smallest table for it.
   std::vector<std::int64_t> sizes_of_ids() {
-    std::vector<std::int64_t> sizes(static_cast<std::size_t>(input_.shape[0]), 1);
+    constexpr std::int64_t kUnknown = 0;
+    std::vector<std::int64_t> sizes(static_cast<std::size_t>(input_.shape[0]), kUnknown);
     for (const ImportedLayer& layer : import_->layers().all()) {
       if (!layer.message.has_embedding()) continue;
       const v1::Embedding& table = layer.message.embedding();
       std::int64_t& size = sizes[static_cast<std::size_t>(table.column())];
-      size = size == 1 ? table.rows() : std::min<std::int64_t>(size, table.rows());
+      size = size == kUnknown ? table.rows() : std::min<std::int64_t>(size, table.rows());
     }
+    std::ranges::replace(sizes, kUnknown, std::int64_t{1});  // nothing reads the column
     return sizes;
   }
 

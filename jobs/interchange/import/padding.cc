@@ -1,6 +1,7 @@
 // Pad: pixels around an image for the window that reads it, or channels of zeros (padded_shortcut).
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "jobs/interchange/import/operators.h"
 
@@ -70,6 +71,7 @@ void import_pad(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.tensor(node, 0);
   std::vector<std::int64_t> pads = pads_of(graph, node);
   const float value = value_of(graph, node);
+  if (std::cmp_not_equal(pads.size(), 2 * input.rank())) refuse("it has not two pads for each dimension");
   const bool is_none = std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; });
   if (is_none) return graph.put(node, input);
   if (input.shape.rank() != 4 || input.view == Tensor::View::kVector || pads.size() != 8) {

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "jobs/interchange/import/operators.h"
 
@@ -79,7 +81,11 @@ void import_reshape(GraphImport& graph, NodeReader& node) {
   if (extents.size() >= 2 && is_batch(graph, extents[0], extents[1])) {
     const auto left_over = std::ranges::count(extents.begin() + 1, extents.end(), -1);
     std::int64_t known = 1;
-    for (std::size_t axis = 1; axis < extents.size(); ++axis) known *= extents[axis] == -1 ? 1 : extents[axis];
+    for (std::size_t axis = 1; axis < extents.size(); ++axis) {
+      if (extents[axis] == -1) continue;
+      const bool fits = extents[axis] >= 0 && extents[axis] <= size && known <= size;
+      known = fits ? known * extents[axis] : size + 1;
+    }
     for (std::int64_t& extent : extents) {
       if (extent == -1 && left_over == 1 && known > 0 && known <= size) extent = size / known;
     }
@@ -105,7 +111,9 @@ void import_transpose(GraphImport& graph, NodeReader& node) {
   const std::vector<std::int64_t> order = node.integers("perm", {});
   const std::vector<std::int64_t> first{0, 3, 1, 2};
   const std::vector<std::int64_t> last{0, 2, 3, 1};
-  if (std::ranges::is_sorted(order) && std::cmp_equal(order.size(), input.rank())) return graph.put(node, input);
+  std::vector<std::int64_t> unchanged(static_cast<std::size_t>(input.rank()));
+  std::iota(unchanged.begin(), unchanged.end(), 0);
+  if (order == unchanged) return graph.put(node, input);
   if (input.view == Tensor::View::kLastChannels && order == first) {
     input.view = Tensor::View::kSame;
   } else if (input.view == Tensor::View::kSame && input.shape.rank() == 4 && order == last) {
