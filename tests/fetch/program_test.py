@@ -97,8 +97,8 @@ class Program(FetchTest):
             text=True,
             check=False,
         )
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot write", done.stderr)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot be made", done.stderr)
 
 
 if __name__ == "__main__":

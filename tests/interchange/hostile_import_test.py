@@ -98,6 +98,22 @@ class HostileImport(unittest.TestCase):
         nodes = [node("ConstantOfShape", ["shape"], f"c{k}") for k in range(100)]
         nodes.append(node("Concat", [f"c{k}" for k in range(100)], "y", integer("axis", 0)))
         self.refuse(linear(nodes=nodes, tensors=[shape]), 3, "more than 536870912 elements")
+        # The result of one node is too large.
+        row = tensor("row", [2], [1, 10**5], INT64)
+        places = tensor("places", [1], [5 * 10**5], INT64)
+        nodes = [node("ConstantOfShape", ["row"], "c"), node("ConstantOfShape", ["places"], "at"),
+                 node("Gather", ["c", "at"], "y", integer("axis", 0))]
+        self.refuse(linear(nodes=nodes, tensors=[row, places]), 3, "Gather")
+
+    def test_weights_that_are_not_finite(self):
+        for number in (float("nan"), float("inf")):
+            self.refuse(linear(tensors=[tensor("fc.weight", [3, 6], [number] * 18), tensor("fc.bias", [3], [0] * 3)]), 5,
+                        "not all finite")
+
+    def test_orders_that_are_none(self):
+        for order in ([0, 0], [0, 1, 2]):
+            nodes = [node("Transpose", ["x"], "t", integers("perm", order)), node("Relu", ["t"], "y")]
+            self.refuse(linear(nodes=nodes), 3, "Transpose")
 
     def test_windows_of_any_length(self):
         image = value("x", ["n", 1, 8, 8])

@@ -69,7 +69,7 @@ class RoundTrip(unittest.TestCase):
         self.call("import", "run.onnx", "--output", "misfit", "--job", "nowhere.txtpb", code=3)
 
     def test_outputs_that_cannot_be_written(self):
-        for output in ("nowhere/model.onnx", ".", "run"):
+        for output in ("nowhere/model.onnx", ".", "run", "/dev/full"):
             message = self.call("export", "run", "--output", output, code=2)
             self.assertIn("--output", message)
         self.assertIn("safetensors", self.call("export", "run", "--format", "safetensors", "--softmax", "--output", "a",

@@ -60,7 +60,7 @@ class HashedFile final : public google::protobuf::io::CopyingOutputStream {
       refuse_special_file(path);
       file_.emplace(path);
     } catch (const engine::Error& error) {
-      if (error.kind() != engine::ErrorKind::kInternal) throw;
+      if (error.kind() == engine::ErrorKind::kOutOfMemory) throw;
       engine::fail(engine::ErrorKind::kUsage, "--output: {}", error.what());
     }
   }
