@@ -1,4 +1,4 @@
-// What do the files by which a run is watched cost it? (bench/README.md)
+// Measures what TensorBoard's event files and a file for Prometheus cost a run (bench/README.md).
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -1,4 +1,4 @@
-# What only packages need; included after all programs.
+# Defines what only packages need. It is included after all programs.
 # `cpack --config BUILD/CPackConfig.cmake` makes a Debian package from a build with -DARBALEST_LAYOUT=SYSTEM, and pip makes a
 # Python package from pyproject.toml.
 

@@ -34,7 +34,7 @@ class InferenceModel {
   engine::Device& device() const noexcept { return device_; }
   const dataflow::Plan& plan() const noexcept { return plan_; }
   int threads() const noexcept { return threads_; }
-  // Of one runner, on the device.
+  // Returns the device memory that one runner takes.
   std::size_t runner_bytes() const noexcept { return plan_.arena_bytes(); }
   float* weights() const noexcept { return weights_.as<float>(); }
   // The weights as bfloat16; null unless the plan reads them.

@@ -27,7 +27,7 @@ class InferenceRunner {
   // host. The result is valid until the next call.
   Result run(const dataflow::Batch& batch);
 
-  // Only if the model has an output.
+  // The model must have an output.
   const engine::Shape& output_shape() const { return model_.plan().output()->layout.shape(); }
 
  private:

@@ -119,7 +119,7 @@ class Progress {
   std::chrono::steady_clock::time_point next_ = begin_;
 };
 
-// How a pass over the examples has ended.
+// The end of a pass over the examples.
 struct Outcome {
   std::int64_t examples = 0;
   std::int64_t failed = 0;

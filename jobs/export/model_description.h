@@ -1,6 +1,6 @@
-// What a reader of a saved model must know besides its weights: the preparation of an input, and the meaning of the
-// outputs. Files of models carry it as pairs of texts: the metadata of model.safetensors, best.safetensors and of a
-// checkpoint's model. docs/predict.md lists the pairs. Other programs read their names; do not rename them.
+// The description of a saved model tells its reader how an input is prepared, and what the outputs mean. Files of
+// models carry it as pairs of texts: the metadata of model.safetensors, best.safetensors and of a checkpoint's model.
+// docs/predict.md lists the pairs. Other programs read their names; do not rename them.
 //
 // A description holds nothing that depends on learners, processes, paths, devices or time.
 #pragma once

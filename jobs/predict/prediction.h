@@ -1,4 +1,4 @@
-// What a model says about one example.
+// The answer of a model about one example.
 #pragma once
 
 #include <cstdint>

@@ -105,6 +105,17 @@ class HostileImport(unittest.TestCase):
                  node("Gather", ["c", "at"], "y", integer("axis", 0))]
         self.refuse(linear(nodes=nodes, tensors=[row, places]), 3, "Gather")
 
+    def test_external_data_that_are_huge_together(self):
+        with open(self.folder / "sparse", "wb") as sparse:
+            sparse.truncate(2**32)
+        tensors = [onnx.external_tensor(f"t{k}", [2**30], location="sparse") for k in range(40)]
+        self.refuse(linear(tensors=tensors), 5, "more than 8589934592 bytes together")
+
+    def test_control_characters_of_names_do_not_reach_the_terminal(self):
+        done = self.run_import(linear(nodes=[node("Relu", ["x"], "r"), node("Det", ["r"], "y", name="a\x1b[2J\nb")]))
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertNotIn("\x1b", done.stderr)
+
     def test_weights_that_are_not_finite(self):
         for number in (float("nan"), float("inf")):
             self.refuse(linear(tensors=[tensor("fc.weight", [3, 6], [number] * 18), tensor("fc.bias", [3], [0] * 3)]), 5,

@@ -1,5 +1,5 @@
-// What goes on beside the rounds of a job, in the simulated cluster: learners that ranks send to rank 0 for a
-// checkpoint, and flags that return some strides later, as the tuner's do.
+// Tests two things that go on beside the rounds of a job, in the simulated cluster: ranks send learners to rank 0 for a
+// checkpoint, and flags return some strides later, as the tuner's do.
 #include <cstdint>
 #include <memory>
 #include <random>

@@ -153,7 +153,7 @@ TEST_CASE("a model of ratings scores rows of ids", "[training]") {
   const jobs::PredictionInput input = jobs::open_input(model.description, directory / "ids.npy");
   const Predictions predictions = predict(model, *input.data, 1);
   REQUIRE(predictions.size() == 2);
-  // Of users 0 and 2 and item 1: the products of their vectors, the mean 1, and their biases.
+  // Each score adds the product of the vectors of user 0 or 2 and item 1, the mean 1, and their biases.
   CHECK(predictions[0].score == 1.0F * 3.0F + 2.0F * 4.0F + 1.0F + 1.0F + 2.0F);
   CHECK(predictions[1].score == 5.0F * 3.0F + 6.0F * 4.0F + 1.0F + 3.0F + 2.0F);
   CHECK(predictions[0].top.empty());

@@ -23,7 +23,7 @@
 
 namespace {
 
-// What fsync answers for a path: 0 or an error number. Empty: it works.
+// Returns the answer of fsync for a path: 0 or an error number. An empty function means that fsync works.
 std::function<int(const std::string& path)> on_sync;
 // Whether this thread gets no further threads.
 thread_local bool has_no_threads = false;

@@ -1,4 +1,4 @@
-// Which of cuDNN's algorithms for a convolution are tried, and in which order.
+// Selects and sorts cuDNN's algorithms for a convolution.
 #pragma once
 
 #include <string>

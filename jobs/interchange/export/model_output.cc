@@ -1,15 +1,6 @@
 #include "jobs/interchange/export/model_output.h"
 
-#include "engine/error.h"
-
 namespace arbalest::jobs {
-
-int result_tensor(const dataflow::Graph& graph) {
-  for (const dataflow::Graph::Node& node : graph.nodes()) {
-    if (node.layer->role() == dataflow::LayerRole::kLoss && !node.training_only) return node.inputs[0];
-  }
-  engine::fail(engine::ErrorKind::kInternal, "internal error: a model without a loss");
-}
 
 std::vector<bool> needed_for(const dataflow::Graph& graph, int tensor) {
   std::vector<bool> needed_tensors(static_cast<std::size_t>(graph.tensors()), false);

@@ -7,10 +7,7 @@
 
 namespace arbalest::jobs {
 
-// Number of the tensor that the main loss compares with the labels: logits, or predictions.
-int result_tensor(const dataflow::Graph& graph);
-
-// By node: whether `tensor` depends on it.
+// Returns for each node whether `tensor` depends on it.
 std::vector<bool> needed_for(const dataflow::Graph& graph, int tensor);
 
 }  // namespace arbalest::jobs

@@ -8,6 +8,7 @@
 #include "jobs/interchange/export/model_output.h"
 #include "jobs/interchange/export/onnx_layers.h"
 #include "jobs/interchange/export/onnx_writer.h"
+#include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {
 
@@ -98,7 +99,7 @@ class ModelWriter {
         values_(static_cast<std::size_t>(graph.tensors())) {}
 
   void write() {
-    const int result = without_dropout(graph_, result_tensor(graph_));
+    const int result = without_dropout(graph_, output_tensor(graph_));
     const std::vector<bool> needed = needed_for(graph_, result);
     values_[Graph::kImage] = input_;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) write_node(graph_.nodes()[n], needed[n], result);

@@ -51,13 +51,6 @@ void import_clip(GraphImport& graph, NodeReader& node) {
   const std::optional<float> high = bound(graph, node, "max", 2);
   node.ignore("consumed_inputs");
   if (low.value_or(0.0F) != 0.0F || !low) refuse("it limits numbers to other bounds than [0, 6] (ReLU6)");
-  const Value* value = graph.input(node, 0);
-  if (const auto* formula = value == nullptr ? nullptr : std::get_if<Formula>(value)) {
-    // min(max(x + 3, 0), 6), the first part of hard swish.
-    if (formula->kind == Formula::Kind::kShifted && formula->factor == 3.0F && high == kLimit) {
-      return graph.put(node, Formula{.kind = Formula::Kind::kHardSigmoid, .x = formula->x, .factor = kLimit});
-    }
-  }
   ImportedLayer layer = named(graph, node);
   if (high == kLimit) {
     layer.message.mutable_relu6();
@@ -96,15 +89,6 @@ void import_gelu(GraphImport& graph, NodeReader& node) {
   ImportedLayer layer = named(graph, node);
   layer.message.mutable_gelu();
   add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), false);
-}
-
-void import_hard_sigmoid(GraphImport& graph, NodeReader& node) {
-  const float alpha = node.number("alpha", 0.2F);
-  const float beta = node.number("beta", 0.5F);
-  if (std::abs(alpha - 1.0F / kLimit) > kTolerance || std::abs(beta - 0.5F) > kTolerance) {
-    refuse("its slope is {} and its offset {}; only hard swish's 1/6 and 1/2 can be imported", alpha, beta);
-  }
-  graph.put(node, Formula{.kind = Formula::Kind::kHardSigmoid, .x = graph.tensor(node, 0)});
 }
 
 void import_erf(GraphImport& graph, NodeReader& node) {

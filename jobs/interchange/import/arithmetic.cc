@@ -52,13 +52,6 @@ void add_gelu(GraphImport& graph, NodeReader& node, const Tensor& x) {
   add_function(graph, node, x, std::move(layer));
 }
 
-void add_hard_swish(GraphImport& graph, NodeReader& node, const Tensor& x) {
-  static_cast<void>(graph);
-  static_cast<void>(node);
-  static_cast<void>(x);
-  refuse("hard swish cannot be imported");
-}
-
 bool takes_bias(const ImportedLayer& layer) {
   const v1::Layer& message = layer.message;
   return (message.has_conv() && layer.weights.size() == 1) || (message.has_dense() && layer.weights.size() == 1) ||
@@ -97,9 +90,6 @@ void add_constant(GraphImport& graph, NodeReader& node, const Value& value, cons
   if (!values) refuse("it adds a constant that has not one number for each channel");
   for (float& each : *values) each *= sign;
   if (become_bias(graph, node, x, constant, *values)) return;
-  if (constant.is_single()) {
-    return graph.put(node, Formula{.kind = Kind::kShifted, .x = x, .factor = sign * constant.numbers[0]});
-  }
   const std::size_t channels = values->size();
   graph.put(node,
             add_affine(graph, graph.name_for(node, constant.name), x, std::vector(channels, 1.0F), std::move(*values)));
@@ -109,9 +99,7 @@ void scale_formula(GraphImport& graph, NodeReader& node, const Formula& formula,
   Formula scaled = formula;
   scaled.factor *= factor;
   if (formula.kind == Kind::kGeluTimes && is_about(scaled.factor, 0.5F)) return add_gelu(graph, node, formula.x);
-  if (formula.kind == Kind::kHardTimes && is_about(scaled.factor, 1.0F)) return add_hard_swish(graph, node, formula.x);
-  const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes ||
-                       formula.kind == Kind::kHardTimes || formula.kind == Kind::kHardSigmoid;
+  const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes;
   if (!is_open) refuse("it scales a part of a formula that makes no layer of ours");
   graph.put(node, scaled);
 }
@@ -163,15 +151,9 @@ bool finish_formula(GraphImport& graph, NodeReader& node, const Value& x, const 
   const int source = tensor != nullptr ? tensor->source : scaled != nullptr ? scaled->x.source : kImageSource - 1;
   if (source != gate->x.source) return false;
   const float factor = scaled == nullptr ? 1.0F : scaled->factor;
-  if (gate->kind == Kind::kErfPlusOne) {
-    scale_formula(graph, node, {.kind = Kind::kGeluTimes, .x = gate->x, .factor = 1.0F}, factor);
-    return true;
-  }
-  if (gate->kind == Kind::kHardSigmoid) {
-    scale_formula(graph, node, {.kind = Kind::kHardTimes, .x = gate->x, .factor = gate->factor}, factor);
-    return true;
-  }
-  return false;
+  if (gate->kind != Kind::kErfPlusOne) return false;
+  scale_formula(graph, node, {.kind = Kind::kGeluTimes, .x = gate->x, .factor = 1.0F}, factor);
+  return true;
 }
 
 }  // namespace

@@ -59,10 +59,6 @@ Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (formula.kind == Formula::Kind::kScaled) {
     return add_affine(*this, name_for(node) + ".scale", formula.x, std::vector(channels, formula.factor), {});
   }
-  if (formula.kind == Formula::Kind::kShifted) {
-    return add_affine(*this, name_for(node) + ".shift", formula.x, std::vector(channels, 1.0F),
-                      std::vector(channels, formula.factor));
-  }
   refuse("it reads a part of a formula (such as Erf or a product) that makes no layer of ours");
 }
 

@@ -39,7 +39,7 @@ class GraphImport {
   const Constant& constant(const NodeReader& node, int k, const char* what) const;
   // Null if the input is left out.
   const Constant* optional_constant(const NodeReader& node, int k, const char* what) const;
-  // The same for floating-point numbers.
+  // These two also refuse integers.
   const Constant& numbers(const NodeReader& node, int k, const char* what) const;
   const Constant* optional_numbers(const NodeReader& node, int k, const char* what) const;
   // A tensor whose dimensions have the order that layers need.
@@ -70,7 +70,7 @@ class GraphImport {
   // Counts elements of constants that are computed. Throws NodeRefused if there are too many: a small file can ask for
   // any number.
   void count_made(std::size_t elements);
-  // The same check before they are computed, without counting.
+  // Throws like count_made(), but counts nothing. Call it before elements are computed.
   void check_room(std::size_t elements) const;
 
   std::optional<std::int64_t> fixed_batch() const noexcept { return fixed_batch_; }

@@ -18,7 +18,7 @@ struct GraphInput {
   bool has_last_channels = false;                // [n, h, w, c] in the file
   std::optional<std::int64_t> fixed_batch = {};  // the number of examples, if the file fixes it
 
-  // With a mini-batch of one example: [1, c, h, w].
+  // Returns the shape of a mini-batch of one example: [1, c, h, w].
   engine::Shape one_example() const {
     engine::Shape result{1};
     for (const std::int64_t extent : shape) result.append(extent);

@@ -41,7 +41,7 @@ class NodeReader {
   bool has(std::string_view name) const;
   const onnx::Attribute* attribute(std::string_view name);  // null if it is not given
 
-  // For attributes without effect on inference.
+  // Accepts any value of an attribute that has no effect on inference.
   void ignore(std::string_view name) { asked_.insert(std::string(name)); }
   // Refuses all values of an attribute but `only`, which is also its default.
   void require(std::string_view name, std::int64_t only);

@@ -109,14 +109,37 @@ void load_external(onnx::Tensor& tensor, const ExternalData& data) {
   if (tensor.data_location() == onnx::Tensor::EXTERNAL) data.load(tensor, raw_bytes(tensor));
 }
 
-void load_external(onnx::Graph& graph, const std::filesystem::path& folder) {
-  const ExternalData data(folder);
-  for (onnx::Tensor& tensor : *graph.mutable_initializer()) load_external(tensor, data);
+// All tensors with data, of initializers and attributes.
+std::vector<onnx::Tensor*> tensors_of(onnx::Graph& graph) {
+  std::vector<onnx::Tensor*> tensors;
+  for (onnx::Tensor& tensor : *graph.mutable_initializer()) tensors.push_back(&tensor);
   for (onnx::Node& node : *graph.mutable_node()) {
     for (onnx::Attribute& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) load_external(*attribute.mutable_t(), data);
+      if (attribute.has_t()) tensors.push_back(attribute.mutable_t());
     }
   }
+  return tensors;
+}
+
+// A small model may name the same large file many times, so the sum of all tensors is checked before any is read.
+void check_size(const std::vector<onnx::Tensor*>& tensors) {
+  constexpr std::uint64_t kMostExternalBytes = std::uint64_t{4} * kMostElements;
+  std::uint64_t bytes = 0;
+  for (const onnx::Tensor* tensor : tensors) {
+    if (tensor->data_location() != onnx::Tensor::EXTERNAL) continue;
+    bytes += raw_bytes(*tensor);
+    if (bytes > kMostExternalBytes) {
+      engine::fail(ErrorKind::kCheckpoint, "its tensors with external data have more than {} bytes together",
+                   kMostExternalBytes);
+    }
+  }
+}
+
+void load_external(onnx::Graph& graph, const std::filesystem::path& folder) {
+  const std::vector<onnx::Tensor*> tensors = tensors_of(graph);
+  check_size(tensors);
+  const ExternalData data(folder);
+  for (onnx::Tensor* tensor : tensors) load_external(*tensor, data);
 }
 
 void check_names(const onnx::Graph& graph) {

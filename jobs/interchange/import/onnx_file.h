@@ -16,7 +16,7 @@ inline constexpr std::int64_t kNewestOperatorSet = 24;
 // a value twice, or keeps data outside its folder; kInvalidJob if its operators are of a newer version.
 onnx::Model read_onnx(const std::filesystem::path& path);
 
-// As read_onnx, for bytes in memory. Errors do not name the file. `folder`: of external data.
+// Does what read_onnx does with bytes in memory. Errors do not name the file. External data lie in `folder`.
 onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& folder);
 
 }  // namespace arbalest::jobs

@@ -13,6 +13,7 @@
 #include "jobs/interchange/import/graph_import.h"
 #include "jobs/interchange/import/graph_input.h"
 #include "jobs/interchange/import/operators.h"
+#include "jobs/options/text/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -141,8 +142,8 @@ class ModelImport {
     } catch (const FollowsUnknown&) {
       make_unknown(node);
     } catch (const NodeRefused& refused) {
-      refused_.push_back(fmt::format("{} '{}': {}", node.op_type(), node.name().empty() ? node.output(0) : node.name(),
-                                     refused.what()));
+      const std::string& name = node.name().empty() ? node.output(0) : node.name();
+      refused_.push_back(printable(fmt::format("{} '{}': {}", node.op_type(), name, refused.what())));
       make_unknown(node);
     }
   }

@@ -23,7 +23,6 @@ Operator find_operator(const std::string& kind) {
       {"Gemm", import_gemm},
       {"GlobalAveragePool", import_global_average_pool},
       {"GlobalMaxPool", import_global_max_pool},
-      {"HardSigmoid", import_hard_sigmoid},
       {"Identity", import_identity},
       {"LRN", import_lrn},
       {"LeakyRelu", import_leaky_relu},

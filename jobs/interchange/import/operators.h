@@ -37,7 +37,6 @@ void import_clip(GraphImport& graph, NodeReader& node);
 void import_leaky_relu(GraphImport& graph, NodeReader& node);
 void import_prelu(GraphImport& graph, NodeReader& node);
 void import_gelu(GraphImport& graph, NodeReader& node);
-void import_hard_sigmoid(GraphImport& graph, NodeReader& node);
 void import_erf(GraphImport& graph, NodeReader& node);
 
 // Sums and products of two values (arithmetic.cc).

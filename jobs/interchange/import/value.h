@@ -1,4 +1,4 @@
-// What a value of an ONNX graph is while the graph is imported.
+// A value of an ONNX graph while the graph is imported.
 #pragma once
 
 #include <array>
@@ -60,14 +60,11 @@ struct IdColumn {
 // Part of a formula that becomes one layer.
 struct Formula {
   enum class Kind {
-    kScaled,       // factor * x
-    kErf,          // erf(factor * x)
-    kErfPlusOne,   // 1 + erf(factor * x)
-    kGeluTimes,    // factor * x * (1 + erf(x / sqrt 2))
-    kHardSigmoid,  // max(0, min(1, x / 6 + 1 / 2)), times factor
-    kShifted,      // x + factor
-    kHardTimes,    // factor * x * min(max(x + 3, 0), 6) / 6
-    kProduct       // x * other
+    kScaled,      // factor * x
+    kErf,         // erf(factor * x)
+    kErfPlusOne,  // 1 + erf(factor * x)
+    kGeluTimes,   // factor * x * (1 + erf(x / sqrt 2))
+    kProduct      // x * other
   };
 
   Kind kind = Kind::kScaled;

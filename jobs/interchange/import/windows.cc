@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostPixels = 1 << 20;  // of a length; larger ones fit no layer, and their sums do not overflow
 
-// How a node's window slides.
+// The window of a node, and how it slides.
 struct Sliding {
   engine::Window window;
   bool is_same = false;  // TensorFlow's padding

@@ -44,8 +44,8 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
 // Describes the first round of any scheme that is longer than an epoch of `batches`; "" if there is none. `learners`:
 // at the start of the run.
 std::string long_round(const JobOptions& options, int learners, std::int64_t batches);
-// The same with the fewest learners that a job with bounds may have, or with all learners of other jobs. For datasets
-// whose size only the files tell.
+// Describes the first such round with the fewest learners that a job with bounds may have, or with all learners of
+// other jobs. It serves datasets whose size only the files tell.
 std::string long_round(const JobOptions& options, std::int64_t batches);
 
 // A warning if the run, with epochs of `batches`, ends before some steps of the schedule; "" if it reaches all.

@@ -18,14 +18,17 @@ std::vector<dataflow::NamedTensor> read_finite_model(const std::string& path, co
   return model;
 }
 
-std::string output_layer(const dataflow::Graph& graph) {
+int output_tensor(const dataflow::Graph& graph) {
   for (const dataflow::Graph::Node& node : graph.nodes()) {
-    if (node.layer->role() != dataflow::LayerRole::kLoss || node.training_only) continue;
-    const auto producer = std::ranges::find(graph.nodes(), node.inputs[0], &dataflow::Graph::Node::output);
-    ARBALEST_CHECK(producer != graph.nodes().end());
-    return producer->name;
+    if (node.layer->role() == dataflow::LayerRole::kLoss && !node.training_only) return node.inputs[0];
   }
   engine::fail(engine::ErrorKind::kInternal, "internal error: a model without a loss");
+}
+
+std::string output_layer(const dataflow::Graph& graph) {
+  const auto producer = std::ranges::find(graph.nodes(), output_tensor(graph), &dataflow::Graph::Node::output);
+  ARBALEST_CHECK(producer != graph.nodes().end());
+  return producer->name;
 }
 
 }  // namespace arbalest::jobs
