@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures on this machine what the model of process_scaling needs, and what it is checked against.
 
-    bench/process_scaling/measure.py bench/results/process-scaling-2026-11-26.jsonl
+    bench/process_scaling/measure.py bench/results/process-scaling-2026-11-27.jsonl
 
 Writes rows of five parts: `models` (sizes and buckets), `links` (seconds of the all-reduce over shared memory, over
 TCP, and over TCP at 1 Gbit/s), and a part for each model (images/s of small jobs in 1, 2 and 4 processes, of ResNet-50 in

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Predicts how training scales to 256 machines, and checks the model against what was measured (measure.py).
 
-    bench/process_scaling/report.py bench/results/process-scaling-2026-11-26.jsonl \\
-        --page bench/results/2026-11-26-scaling-predictions.md --figures bench/figures
+    bench/process_scaling/report.py bench/results/process-scaling-2026-11-27.jsonl \\
+        --page bench/results/2026-11-27-scaling-predictions.md --figures bench/figures
 
 Writes the tables below the heading "## Tables" of the page, and three charts. Without --page the tables go to stdout.
 Other work on the machine makes a run only slower, so the fastest of several runs counts.
