@@ -246,7 +246,12 @@ TEST_CASE(
   for (const double seconds : {50e-6, 100e-6, 200e-6, 200e-6}) {
     CHECK(idling.next_sleep(100.001, true) == Approx(seconds));
   }
-  CHECK(idling.next_sleep(100.001, false) == Approx(5e-3));
+  // A wait of 64 ms has sleeps of at most 2 ms, and a long one of 5 ms.
+  for (const double seconds : {200e-6, 400e-6, 800e-6, 1.6e-3, 2e-3, 2e-3}) {
+    CHECK(idling.next_sleep(100.064, true) == Approx(seconds));
+  }
+  for (const double seconds : {2e-3, 4e-3, 5e-3, 5e-3}) CHECK(idling.next_sleep(101.0, true) == Approx(seconds));
+  CHECK(idling.next_sleep(101.0, false) == Approx(5e-3));
   idling.reset(101.0);
   CHECK(idling.next_sleep(101.0, false) == Approx(5e-3));
   CHECK(idling.next_sleep(101.0, true) == 0.0);
