@@ -117,7 +117,7 @@ class Decoding {
 int run(const Arguments& arguments) {
   const jobs::JobOptions job = arguments.job.load();
   Pipeline pipeline(job, arguments.job.data_root);
-  jobs::Session session(job, arguments.job.data_root, jobs::Session::Purpose::kTraining, {});
+  jobs::Session session(job, arguments.job.data_root, {});
   constexpr int kRounds = 4;
   const std::int64_t trained = kRounds * std::int64_t{job.synchronization.period} * job.training.batch_size *
                                std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);

@@ -135,7 +135,7 @@ class Runs {
   static int load_threads() { return std::max(1, engine::host::usable_cores() / 2); }
 
   std::unique_ptr<jobs::Session> open(jobs::JobOptions& job) const {
-    return jobs::open_session(job, arguments_.job.data_root, jobs::Session::Purpose::kTraining, {});
+    return jobs::open_session(job, arguments_.job.data_root, {});
   }
 
   static double run(jobs::Session& session, double seconds) {

@@ -69,7 +69,7 @@ int run(const Arguments& arguments, const Model& model) {
   const std::vector<std::string> overrides{"devices=" + device, "learners.per_device.fixed=1",
                                            fmt::format("training.batch_size={}", batch)};
   const jobs::JobOptions job = jobs::load_job(model.job, overrides);
-  jobs::Session session(job, arguments.data_root, jobs::Session::Purpose::kTraining, {});
+  jobs::Session session(job, arguments.data_root, {});
   engine::cpu::pin_this_thread({arguments.core});
   engine::cpu::set_thread_count(1);
   BareNetwork bare = model.bare(batch);

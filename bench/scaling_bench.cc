@@ -56,8 +56,7 @@ struct Speed {
 class Training {
  public:
   Training(const JobArguments& job, const std::vector<std::string>& changes, bool lend_cores)
-      : session_(job.load(changes), job.data_root, jobs::Session::Purpose::kTraining,
-                 {.observer = &averaging_, .lend_cores = lend_cores}) {}
+      : session_(job.load(changes), job.data_root, {.observer = &averaging_, .lend_cores = lend_cores}) {}
 
   Speed run_for(double duration) {
     averaging_.working = averaging_.waiting = 0.0;

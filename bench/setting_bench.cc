@@ -30,8 +30,7 @@ struct Arguments {
 class Run {
  public:
   Run(const jobs::JobOptions& job, const Arguments& arguments, const engine::DeviceOptions& device_options)
-      : session_(job, arguments.job.data_root, jobs::Session::Purpose::kTraining, device_options),
-        rounds_(arguments.rounds) {}
+      : session_(job, arguments.job.data_root, device_options), rounds_(arguments.rounds) {}
 
   void turn() {
     scheduler::Progress progress = session_.scheduler().advance(session_.training_ring(), rounds_);

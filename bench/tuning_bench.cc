@@ -32,7 +32,7 @@ double seconds_of(const std::function<void()>& work) {
 }
 
 std::unique_ptr<jobs::Session> open(jobs::JobOptions& job, const std::string& data_root) {
-  return jobs::open_session(job, data_root, jobs::Session::Purpose::kTraining, {});
+  return jobs::open_session(job, data_root, {});
 }
 
 // A turn has three parts with equally many rounds: with one number of learners, with a resize in the middle, and with

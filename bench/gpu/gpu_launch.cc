@@ -42,13 +42,12 @@ void run(const Arguments& arguments) {
       arguments.job.load({"devices=" + arguments.device, "learners.per_device.fixed=1",
                           fmt::format("training.batch_size={}", arguments.batch), "learning_rate.base=0.001"});
   const std::string& data_root = arguments.job.data_root;
-  const auto training = jobs::Session::Purpose::kTraining;
-  jobs::Session with_graphs(job, data_root, training, {});
-  jobs::Session without_graphs(job, data_root, training, {.graphs = false});
+  jobs::Session with_graphs(job, data_root, {});
+  jobs::Session without_graphs(job, data_root, {.graphs = false});
   // The step of a third session is captured completely: copies, kernels, and the report to the host. The session's
   // scheduler assumes that the step was enqueued, so the first replay completes it.
   StreamFinder finder;
-  jobs::Session captured(job, data_root, training, {.observer = &finder, .graphs = false});
+  jobs::Session captured(job, data_root, {.observer = &finder, .graphs = false});
   train(captured, 1);
   StepGraph step(*finder.learner, [&] { captured.scheduler().advance(captured.training_ring(), 1); });
   step.replay(1);

@@ -53,8 +53,7 @@ struct Speed {
 class Training {
  public:
   Training(const jobs::JobOptions& job, const std::string& data_root, engine::StreamObserver* observer)
-      : learners_(job.learners_per_device.front()),
-        session_(job, data_root, jobs::Session::Purpose::kTraining, {.observer = observer}) {}
+      : learners_(job.learners_per_device.front()), session_(job, data_root, {.observer = observer}) {}
 
   Speed run_for(double duration) {
     scheduler::Progress progress;

@@ -16,8 +16,8 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   engine::process::World alone;
   engine::process::World& world = context.world == nullptr ? alone : *context.world;
   if (job.initialize) together(world, [&] { weights = read_initial_weights(*job.initialize, *job.graph); });
-  const auto session = open_session(fitting, context.data_root, Session::Purpose::kTraining, context.device_options,
-                                    Session::Input::kResident, &world);
+  const auto session =
+      open_session(fitting, context.data_root, context.device_options, Session::Input::kResident, &world);
   scheduler::Scheduler& scheduler = session->scheduler();
   if (weights) load_initial_weights(*weights, scheduler);
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);

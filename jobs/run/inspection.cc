@@ -29,7 +29,7 @@ MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<l
   };
   SplitSizes sizes{.training = split(job.data.training_examples), .test = split(job.data.test_examples)};
   if (job.data.has_validation()) sizes.validation = split(job.data.validation_examples);
-  if (job.data.validation) sizes.training->bytes += sizes.validation->bytes;
+  if (job.data.validation) sizes.training.bytes += sizes.validation->bytes;
   return {job, pools, sizes, AvailableMemory(devices)};
 }
 

@@ -81,17 +81,12 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
       leads_(rank == 0),
       is_alone_(job.learners_elsewhere == 0),
       available_(std::move(available)) {
-  std::vector<SplitSize> splits;
-  for (const std::optional<SplitSize>& split : {sizes.test, sizes.validation}) {
-    if (!split) continue;
-    splits.push_back(*split);
-    rings_.push_back(evaluation_ring_size(job, *split));
-  }
-  if (sizes.training) {
-    splits.push_back(*sizes.training);
-    rings_.push_back(training_ring_size(job, *sizes.training));
-    if (reestimates_statistics(job, *pools.front())) rings_.push_back(statistics_ring_size(job, *sizes.training));
-  }
+  std::vector<SplitSize> splits{sizes.test};
+  if (sizes.validation) splits.push_back(*sizes.validation);
+  for (const SplitSize& split : splits) rings_.push_back(evaluation_ring_size(job, split));
+  splits.push_back(sizes.training);
+  rings_.push_back(training_ring_size(job, sizes.training));
+  if (reestimates_statistics(job, *pools.front())) rings_.push_back(statistics_ring_size(job, sizes.training));
   for (const SplitSize& split : splits) {
     dataset_bytes_ += signed_bytes(split.bytes);
   }
@@ -109,7 +104,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     devices_.push_back(std::move(entry));
   }
   model_bytes_ = signed_bytes(scheduler::Scheduler::host_bytes(pools.front()->training_plan().parameters()));
-  saves_checkpoints_ = job.checkpoint.are_on() && sizes.training.has_value();
+  saves_checkpoints_ = job.checkpoint.are_on();
   if (tuned_) {
     most_learners_.assign(devices_.size(), find_ceiling());
     ring_learners_ = total(most_learners_);

@@ -28,13 +28,13 @@ bool lower_bound(JobOptions& job, const std::exception& error) {
 
 }  // namespace
 
-std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
+std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root,
                                       const engine::DeviceOptions& device_options, Session::Input input,
                                       engine::process::World* world) {
   for (;;) {
     const int most = std::ranges::max(job.learners_per_device);
     try {
-      auto session = std::make_unique<Session>(job, data_root, purpose, device_options, input, world);
+      auto session = std::make_unique<Session>(job, data_root, device_options, input, world);
       job.warnings.insert(job.warnings.end(), session->warnings().begin(), session->warnings().end());
       return session;
     } catch (const std::exception& error) {

@@ -68,12 +68,12 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
   return pools;
 }
 
-Session::Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                 const engine::DeviceOptions& device_options, Input input, engine::process::World* world)
+Session::Session(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
+                 Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
   engine::process::World& processes = world == nullptr ? alone_ : *world;
-  together(processes, [&] { open_here(job, data_root, purpose, device_options, input, processes); });
-  const std::int64_t batches_per_epoch = training_order_ ? training_order_->batches_per_epoch() : 1;
+  together(processes, [&] { open_here(job, data_root, device_options, input, processes); });
+  const std::int64_t batches_per_epoch = training_order_->batches_per_epoch();
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
   switches.erase(switches.begin());
@@ -94,12 +94,12 @@ Session::Session(const JobOptions& job, const std::string& data_root, Purpose pu
       pools_, *collective_, processes);
 }
 
-void Session::open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
+void Session::open_here(const JobOptions& job, const std::string& data_root,
                         const engine::DeviceOptions& device_options, Input input,
                         const engine::process::World& processes) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
   const AvailableMemory available(devices_, processes.local_size());
-  load_data(job, data_root, purpose, input);
+  load_data(job, data_root, input);
   pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
   const SplitSizes sizes = split_sizes();
   const MemoryForecast forecast(job, pools_, sizes, available, processes.rank());
@@ -109,13 +109,12 @@ void Session::open_here(const JobOptions& job, const std::string& data_root, Pur
   make_rings(job, sizes, forecast.ring_learners());
 }
 
-void Session::load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input) {
+void Session::load_data(const JobOptions& job, const std::string& data_root, Input input) {
   const auto place = [&](const dataflow::Dataset& data) {
     return input == Input::kRing ? std::vector<dataflow::ResidentData>{} : place_dataset(data, devices_, warnings_);
   };
-  load_evaluation_data(job, data_root, purpose);
+  load_sets(job, data_root);
   resident_evaluation_data_ = place(*evaluation_data_);
-  if (purpose != Purpose::kTraining) return;
   training_order_ =
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
   resident_training_data_ = place(*training_data_);
@@ -141,34 +140,22 @@ void Session::add_warnings(const JobOptions& job) {
   if (!few.empty()) warnings_.push_back(std::move(few));
 }
 
-// Loads the evaluation sets. Also loads the training set if the purpose needs it, or needs a validation set that is
-// split off from it.
-void Session::load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose) {
+void Session::load_sets(const JobOptions& job, const std::string& data_root) {
   const std::int64_t batch = evaluation_batch_size(job);
-  if (purpose != Purpose::kValidation) {
-    evaluation_data_ = load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_);
-    test_examples_ = evaluation_data_->size();
-    test_order_ = std::make_unique<dataflow::SequentialOrder>(test_examples_, batch);
-  }
-  if (purpose == Purpose::kTest) return;
-  TrainingSets sets;
-  if (purpose == Purpose::kValidation) {
-    sets.validation = load_validation_set(job.data, data_root, host_pool_, warnings_);
-  } else {
-    sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
-  }
-  ARBALEST_CHECK(sets.validation != nullptr || purpose == Purpose::kTraining);
+  evaluation_data_ = load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_);
+  test_examples_ = evaluation_data_->size();
+  test_order_ = std::make_unique<dataflow::SequentialOrder>(test_examples_, batch);
+  TrainingSets sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
   if (sets.validation) {
     validation_order_ = std::make_unique<dataflow::SequentialOrder>(sets.validation->size(), batch, test_examples_);
-    evaluation_data_ = evaluation_data_ ? dataflow::join(std::move(evaluation_data_), std::move(sets.validation))
-                                        : std::move(sets.validation);
+    evaluation_data_ = dataflow::join(std::move(evaluation_data_), std::move(sets.validation));
   }
-  if (purpose == Purpose::kTraining) training_data_ = std::move(sets.training);
+  training_data_ = std::move(sets.training);
 }
 
 SplitSizes Session::split_sizes() const {
   SplitSizes sizes;
-  if (training_data_) sizes.training = size_of(*training_data_, resident_training_data_);
+  sizes.training = size_of(*training_data_, resident_training_data_);
   SplitSize evaluation = size_of(*evaluation_data_, resident_evaluation_data_);
   if (validation_order_) {
     SplitSize& validation = sizes.validation.emplace(evaluation);
@@ -178,7 +165,7 @@ SplitSizes Session::split_sizes() const {
     evaluation.bytes -= validation.bytes;
     evaluation.examples = test_examples_;
   }
-  if (test_order_) sizes.test = evaluation;
+  sizes.test = evaluation;
   return sizes;
 }
 
@@ -248,16 +235,13 @@ std::unique_ptr<dataflow::BatchRing> Session::make_ring(const dataflow::Dataset&
 }
 
 void Session::make_rings(const JobOptions& job, const SplitSizes& sizes, int learners) {
-  if (sizes.test) {
-    test_ring_ = make_ring(*evaluation_data_, *test_order_, evaluation_ring_size(job, *sizes.test), learners);
-  }
+  test_ring_ = make_ring(*evaluation_data_, *test_order_, evaluation_ring_size(job, sizes.test), learners);
   if (sizes.validation) {
     validation_ring_ =
         make_ring(*evaluation_data_, *validation_order_, evaluation_ring_size(job, *sizes.validation), learners);
   }
-  if (!sizes.training) return;
-  training_ring_ = make_ring(*training_data_, *training_order_, training_ring_size(job, *sizes.training), learners);
-  if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, *sizes.training, learners);
+  training_ring_ = make_ring(*training_data_, *training_order_, training_ring_size(job, sizes.training), learners);
+  if (reestimates_statistics(job, *pools_.front())) make_statistics_ring(job, sizes.training, learners);
 }
 
 void Session::make_statistics_ring(const JobOptions& job, const SplitSize& training, int learners) {

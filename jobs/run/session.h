@@ -29,12 +29,6 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
 
 class Session {
  public:
-  enum class Purpose {
-    kTraining,   // training, and evaluation on the test set and, if the job has one, the validation set
-    kTest,       // evaluation on the test set alone: no training data is read
-    kValidation  // evaluation on the validation set alone
-  };
-
   enum class Input {
     kResident,  // steps gather from datasets on the devices, if those fit
     kRing       // mini-batches are always copied through rings
@@ -42,13 +36,12 @@ class Session {
 
   // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits. `world`: the processes of
   // the run, which all open a session; null: this process alone.
-  Session(const JobOptions& job, const std::string& data_root, Purpose purpose,
-          const engine::DeviceOptions& device_options, Input input = Input::kResident,
-          engine::process::World* world = nullptr);
+  Session(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
+          Input input = Input::kResident, engine::process::World* world = nullptr);
 
   engine::Device& device() const { return *devices_.front(); }  // the first of the job
   const dataflow::Dataset& training_data() const { return *training_data_; }
-  // The test set followed by the validation set, without those that the purpose does not read.
+  // The test set followed by the validation set, if there is one.
   const dataflow::Dataset& evaluation_data() const { return *evaluation_data_; }
   std::int64_t test_examples() const noexcept { return test_examples_; }
   std::int64_t validation_examples() const noexcept { return evaluation_data_->size() - test_examples_; }
@@ -87,10 +80,10 @@ class Session {
 
  private:
   // Opens what needs no other process.
-  void open_here(const JobOptions& job, const std::string& data_root, Purpose purpose,
-                 const engine::DeviceOptions& device_options, Input input, const engine::process::World& processes);
-  void load_data(const JobOptions& job, const std::string& data_root, Purpose purpose, Input input);
-  void load_evaluation_data(const JobOptions& job, const std::string& data_root, Purpose purpose);
+  void open_here(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
+                 Input input, const engine::process::World& processes);
+  void load_data(const JobOptions& job, const std::string& data_root, Input input);
+  void load_sets(const JobOptions& job, const std::string& data_root);
   void add_warnings(const JobOptions& job);
   SplitSizes split_sizes() const;
   void make_rings(const JobOptions& job, const SplitSizes& sizes, int learners);
@@ -127,7 +120,7 @@ class Session {
 // and a warning. If it does not suffice for the bound of a tuned job, `job` gets a lower bound. `job` gets the
 // session's warnings, too. Throws DoesNotFit, or the error of an allocation, if the user has set the number (for a
 // tuned job: the minimum), if not even one learner fits, or if there are several processes.
-std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root, Session::Purpose purpose,
+std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_root,
                                       const engine::DeviceOptions& device_options,
                                       Session::Input input = Session::Input::kResident,
                                       engine::process::World* world = nullptr);

@@ -38,7 +38,7 @@ class Study {
       : job_(without_steps(job)),
         tell_(tell),
         stop_signal_(context.stop_signal),
-        session_(open_session(job_, context.data_root, Session::Purpose::kTraining, context.device_options)),
+        session_(open_session(job_, context.data_root, context.device_options)),
         present_(job_.learners_per_device) {
     for (std::size_t w = job.warnings.size(); w < job_.warnings.size(); ++w) tell_(job_.warnings[w]);
   }

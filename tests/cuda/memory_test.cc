@@ -105,7 +105,7 @@ TEST_CASE("the forecast of GPU memory agrees with a session of any scheme, plus 
       const jobs::Inspection inspection = jobs::inspect(job);
       const auto device = engine::open_device(job.devices[0]);
       const std::size_t before = device->free_memory();
-      const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+      const auto session = jobs::open_session(job, "", {});
       const auto needed = static_cast<std::size_t>(inspection.memory[1].needed);
       // The forecast does not include the handles that the session's device uses for queries.
       const std::size_t taken = before - device->free_memory() - kOwnHandles;

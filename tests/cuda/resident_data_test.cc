@@ -107,7 +107,7 @@ TEST_CASE("a GPU stores each example once, and both training and validation sets
     jobs::JobOptions job = jobs::load_job(
         tests::source_directory() + "/configs/logistic-digits.txtpb",
         std::vector<std::string>{"devices=cuda:0", "learners.per_device.fixed=1", "training.batch_size=500", division});
-    Session session(job, "", Session::Purpose::kTraining, {}, input);
+    Session session(job, "", {}, input);
     CHECK(session.warnings().empty());
     Found found{.free = engine::open_device(job.devices[0])->free_memory()};
     found.loss = train_a_round(session);
@@ -134,7 +134,7 @@ TEST_CASE("a dataset larger than a quarter of a GPU's memory goes through the ri
   reset();
   double expected = 0.0;
   {
-    Session session(digits_on_gpu(), "", Session::Purpose::kTraining, {});
+    Session session(digits_on_gpu(), "", {});
     CHECK(is_resident(session.training_ring()));
     CHECK(is_resident(session.test_ring()));
     CHECK(session.warnings().empty());
@@ -142,7 +142,7 @@ TEST_CASE("a dataset larger than a quarter of a GPU's memory goes through the ri
   }
   tests::cuda_stand_in::require_clean();
   reset({.memory = std::size_t{60} << 20U});  // the training images are 15 MiB
-  Session session(digits_on_gpu(), "", Session::Purpose::kTraining, {});
+  Session session(digits_on_gpu(), "", {});
   CHECK_FALSE(is_resident(session.training_ring()));
   CHECK(is_resident(session.test_ring()));
   REQUIRE(session.warnings().size() == 1);
@@ -155,7 +155,7 @@ TEST_CASE("a dataset whose upload runs out of memory goes through the ring, with
   reset();
   fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);  // for the test images
   jobs::JobOptions job = digits_on_gpu();
-  const auto session = open_session(job, "", Session::Purpose::kTraining, {});
+  const auto session = open_session(job, "", {});
   CHECK(is_resident(session->training_ring()));
   CHECK_FALSE(is_resident(session->test_ring()));
   REQUIRE_FALSE(job.warnings.empty());

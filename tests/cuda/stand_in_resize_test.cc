@@ -48,7 +48,7 @@ bool open_where_memory_ends(jobs::JobOptions& job, int passing) {
   cuda_stand_in::reset();
   cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation, passing);
   const std::size_t warnings = job.warnings.size();
-  jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  jobs::open_session(job, "", {});
   cuda_stand_in::require_clean();
   return job.warnings.size() > warnings;
 }
@@ -99,7 +99,7 @@ TEST_CASE("a finished search frees the memory of learners that it did not choose
   cuda_stand_in::reset();
   jobs::JobOptions job = tuned_job();
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   scheduler::Scheduler& scheduler = session->scheduler();
   const std::size_t of_one_learner = device->free_memory();
   {

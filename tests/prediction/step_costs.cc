@@ -78,8 +78,7 @@ std::int64_t count_nodes(const std::string& model, engine::Precision precision) 
   const std::vector<std::string> overrides{"devices=cuda:0", "learners.per_device.fixed=1"};
   const jobs::JobOptions job = jobs::load_job(file, overrides);
   bench::StreamFinder finder;
-  jobs::Session session(job, directory.path(), jobs::Session::Purpose::kTraining,
-                        {.observer = &finder, .graphs = false});
+  jobs::Session session(job, directory.path(), {.observer = &finder, .graphs = false});
   const auto advance = [&] { session.scheduler().advance(session.training_ring(), 1); };
   advance();
   session.scheduler().drain();

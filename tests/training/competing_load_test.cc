@@ -70,7 +70,7 @@ jobs::JobOptions tuned_job() {
 
 TEST_CASE("a tuned run adapts to a load that starts and ends, as seen in the reported throughput", "[training]") {
   jobs::JobOptions job = tuned_job();
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   scheduler::Scheduler& scheduler = session->scheduler();
   jobs::TunedChanges changes(job, *session, jobs::first_guess(job));
   std::int64_t tasks = 0;

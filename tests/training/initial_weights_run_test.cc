@@ -26,7 +26,7 @@ jobs::JobOptions job_with(std::vector<std::string> overrides) {
 }
 
 scheduler::Evaluation start_of(jobs::JobOptions job) {
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   jobs::load_initial_weights(jobs::read_initial_weights(*job.initialize, *job.graph), session->scheduler());
   return session->scheduler().evaluate(session->test_ring());
 }
@@ -87,8 +87,8 @@ TEST_CASE("a run from saved weights starts with exactly the saved model, and kee
   SECTION("fresh parameters have the values that a run without saved weights begins with") {
     jobs::JobOptions fresh = job_with({from, "initialize.fresh=\"norm2\"", "initialize.fresh=\"conv2\""});
     jobs::JobOptions without = job_with({});
-    const auto session = jobs::open_session(fresh, "", jobs::Session::Purpose::kTraining, {});
-    const auto plain = jobs::open_session(without, "", jobs::Session::Purpose::kTraining, {});
+    const auto session = jobs::open_session(fresh, "", {});
+    const auto plain = jobs::open_session(without, "", {});
     const auto initial = plain->scheduler().snapshot(scheduler::Statistics::kAveraged);
     jobs::load_initial_weights(jobs::read_initial_weights(*fresh.initialize, *fresh.graph), session->scheduler());
     const auto loaded = session->scheduler().snapshot(scheduler::Statistics::kAveraged);

@@ -66,7 +66,7 @@ TEST_CASE("on unlike devices a search begins at each device's cached number", "[
   const TemporaryDirectory directory;
   const jobs::LearnerCache cache(directory.path(), "1");
   cache.remember(job, {4, 1}, 100.0);
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   engine::process::World alone;
   const auto changes = jobs::make_learner_changes(job, *session, &cache, alone);
   const auto change = changes->due(0);
@@ -83,7 +83,7 @@ using Gradients = std::function<void(int learners, scheduler::Progress& progress
 // Returns the number of learners that the search finds if k learners train rate(k) images/s.
 int found_at(const std::function<double(int)>& rate, jobs::JobOptions job, const jobs::LearnerCache& cache,
              const Gradients& gradients = {}) {
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   engine::process::World alone;
   const auto changes = jobs::make_learner_changes(job, *session, &cache, alone);
   const auto& tuned = dynamic_cast<const jobs::TunedChanges&>(*changes);
@@ -144,7 +144,7 @@ TEST_CASE("for goodput, the measured gradients decide how many learners are wort
 
 TEST_CASE("unlike devices: measured and possible configurations have a number for each device", "[training]") {
   jobs::JobOptions job = tuned_on_unlike_devices();
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   jobs::TunedChanges changes(job, *session, {});
   // The first device is best with one learner, the second with four.
   const auto rate = [](const std::vector<int>& learners) {
@@ -179,7 +179,7 @@ TEST_CASE("a search tries no number whose round is longer than an epoch, if only
   job.training.batch_size = 6000;  // 3 mini-batches an epoch
   job.data.training_examples.reset();
   job.tuned->max_is_given = false;
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   const jobs::TunedChanges changes(job, *session, {});
   CHECK(jobs::learners_of(changes.equal_counts().back()) == std::vector<int>{3});
   CHECK_THAT(changes.warning(), ContainsSubstring("at most 3 learners of each device: a round of 4 learners"));
@@ -317,7 +317,7 @@ TEST_CASE("if one device runs out of memory, learners prepared on the others are
   job.devices = {engine::parse_device(fmt::format("cpu:{}", cores[0])),
                  engine::parse_device(fmt::format("cpu:{}", cores[1]))};
   job.learners_per_device = {1, 1};
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   const AddressSpaceLimit limit(jobs::inspect(job).learner_bytes * 3 / 2);
   CHECK_THROWS(session->prepare(std::vector{2, 2}));
   CHECK_NOTHROW(session->prepare(std::vector{1, 2}));  // fits only if the first device's learners have been freed

@@ -48,7 +48,7 @@ TEST_CASE("runs on ratings are repeatable, and every test rating counts once", "
       ratings_job(directory, {"learners.per_device.fixed=3", "training.max_epochs=1", "learning_rate.fixed={}"});
   std::vector<std::vector<dataflow::NamedTensor>> models;
   for (int turn = 0; turn < 2; ++turn) {
-    jobs::Session session(job, "", jobs::Session::Purpose::kTraining, {});
+    jobs::Session session(job, "", {});
     session.scheduler().advance(session.training_ring(), 50);
     session.scheduler().drain();
     CHECK(session.scheduler().evaluate(session.test_ring()).examples == kTestRatings);  // the last batch is padded

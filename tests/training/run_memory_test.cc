@@ -101,7 +101,7 @@ TEST_CASE("a tuned job whose minimum number of learners does not fit is refused"
   const jobs::Inspection inspection = jobs::inspect(wide_job(20'000, 4));
   jobs::JobOptions job = wide_job(20'000, "auto { min: 4 max: 8 }");
   const AddressSpaceLimit limit(inspection.memory.front().needed - inspection.learner_bytes / 4);
-  CHECK_THROWS_WITH(jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {}),
+  CHECK_THROWS_WITH(jobs::open_session(job, "", {}),
                     ContainsSubstring("3 learners on each device would fit (learners.per_device.auto.min)"));
   CHECK(job.tuned->max == 8);
 }
@@ -113,7 +113,7 @@ TEST_CASE("a default number of learners is lowered to what fits in memory", "[tr
   const jobs::Inspection inspection = jobs::inspect(job);
   CHECK(inspection.warnings.empty());
   const AddressSpaceLimit limit(inspection.memory.front().needed - inspection.learner_bytes / 8);
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   CHECK(job.learners_per_device == std::vector<int>{3});
   REQUIRE_FALSE(job.warnings.empty());
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
@@ -143,7 +143,7 @@ TEST_CASE("the memory forecast agrees with what a session takes", "[training][me
     const std::int64_t needed = inspection.memory.front().needed;
     const std::int64_t model = jobs::model_bytes(*job.graph);  // its copy on the host has been freed
     const std::int64_t before = resident_bytes();
-    const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+    const auto session = jobs::open_session(job, "", {});
     session->scheduler().advance(session->training_ring(), 1);
     session->scheduler().drain();
     const auto taken = static_cast<double>(resident_bytes() - before);

@@ -75,7 +75,7 @@ Steps hundred_steps_with(const std::string& optimizer) {
   const jobs::JobOptions job =
       load("logistic-digits.txtpb", {"model={ zoo { mlp { hidden: 64 } } }", "learners.per_device.fixed=1",
                                      "optimizer=" + optimizer, "learning_rate.base=0.01"});
-  jobs::Session session(job, "", jobs::Session::Purpose::kTraining, {});
+  jobs::Session session(job, "", {});
   Steps steps{.before = session.scheduler().snapshot(), .after = {}};
   session.scheduler().advance(session.training_ring(), 100);
   session.scheduler().drain();
@@ -194,8 +194,8 @@ TEST_CASE("a session trains the same model with images gathered on the device or
                "data.augmentation={random_resized_crop: {min_area: 0.5} padding: 1}");
   const jobs::JobOptions job = load("lenet-digits.txtpb", {"learners.per_device.fixed=2", augmentation});
   using jobs::Session;
-  Session resident(job, "", Session::Purpose::kTraining, {});
-  Session ring(job, "", Session::Purpose::kTraining, {}, Session::Input::kRing);
+  Session resident(job, "", {});
+  Session ring(job, "", {}, Session::Input::kRing);
   CHECK(resident.training_ring().next()->images == nullptr);
   CHECK(ring.training_ring().next()->images != nullptr);
   CHECK(resident.training_data().stored_bytes()->augmentation == job.data.augmentation);

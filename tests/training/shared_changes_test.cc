@@ -82,8 +82,7 @@ struct Simulation {
 // One process of a search. It trains until the search of rank 0 has ended.
 void search(World& world, jobs::JobOptions job, const Simulation& simulation, Found& found) {
   const auto rank = static_cast<std::size_t>(world.rank());
-  const auto session =
-      jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {}, jobs::Session::Input::kResident, &world);
+  const auto session = jobs::open_session(job, "", {}, jobs::Session::Input::kResident, &world);
   scheduler::Scheduler& scheduler = session->scheduler();
   std::vector<int> present = jobs::join(world, job.learners_per_device);
   int own = job.learners_per_device.front();

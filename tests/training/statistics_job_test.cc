@@ -18,7 +18,7 @@ std::unique_ptr<jobs::Session> trained(const std::string& statistics, int exampl
   jobs::JobOptions job = load("convnet-digits.txtpb", {"devices=cpu", "learners.per_device.fixed=2",
                                                        "training.batch_norm_statistics=" + statistics,
                                                        "training.batch_norm_examples=" + std::to_string(examples)});
-  auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  auto session = jobs::open_session(job, "", {});
   session->scheduler().advance(session->training_ring(), 5);
   session->scheduler().drain();
   return session;
@@ -78,7 +78,7 @@ std::unique_ptr<jobs::Session> random_session(const std::string& dropout, const 
                   "training {{ batch_size: 8 max_epochs: 1 batch_norm_examples: {} }} learning_rate {{ base: 1e-30 }}\n"
                   "learners {{ per_device {{ fixed: {} }} }}",
                   dropout, dropout.empty() ? "flat" : "dropped", augmentation, 8 * kBatches, learners));
-  return std::make_unique<jobs::Session>(job, "", jobs::Session::Purpose::kTraining, engine::DeviceOptions{}, input);
+  return std::make_unique<jobs::Session>(job, "", engine::DeviceOptions{}, input);
 }
 
 using Statistics = std::map<std::string, std::vector<double>>;  // by name

@@ -87,7 +87,7 @@ TEST_CASE("the maximum of a tuned job is lowered to what fits in memory", "[trai
   CHECK(inspection.most_learners_per_device.front() < 128);
   CHECK(needed(inspection.most_memory) < inspection.available_bytes);
 
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   CHECK(session->learner_ceiling() >= 16);
   CHECK(session->learner_ceiling() < 256);
   REQUIRE(job.warnings.size() == 1);
@@ -102,7 +102,7 @@ TEST_CASE("steps after the end of the run are a warning once the files tell the 
     jobs::JobOptions job =
         images.job(fmt::format("schedule {{ step {{ learners: 2 }} step {{ at_batch: {} learners: 1 }} }}", at));
     CHECK(job.warnings.empty());
-    jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+    jobs::open_session(job, "", {});
     REQUIRE(job.warnings.size() == (is_reached ? 0 : 1));
     if (!is_reached)
       CHECK_THAT(job.warnings.front(), ContainsSubstring("step[1] stands at mini-batch 8, but the run ends after 8"));

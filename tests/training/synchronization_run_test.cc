@@ -72,7 +72,7 @@ void check_same(const std::vector<dataflow::NamedTensor>& a, const std::vector<d
 
 // The model after `steps` steps of each learner.
 std::vector<dataflow::NamedTensor> model_after(jobs::JobOptions job, int steps) {
-  const auto session = jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+  const auto session = jobs::open_session(job, "", {});
   session->scheduler().advance(session->training_ring(), steps);
   session->scheduler().drain();
   return session->scheduler().snapshot();
@@ -241,7 +241,7 @@ TEST_CASE("rounds and schedules that do not fit the data are refused once the fi
         "channels: 1 }} }}\ntraining {{ batch_size: 4 max_epochs: 3 }} learning_rate {{ base: 0.01 }} devices: 'cpu'\n"
         "learners {{ per_device {{ {} }} }} synchronization {{ {} }}",
         directory.path().string(), learners, synchronization));
-    jobs::open_session(job, "", jobs::Session::Purpose::kTraining, {});
+    jobs::open_session(job, "", {});
   };
   CHECK_THROWS_WITH(
       open("fixed: 2", "local_sgd { period: 8 }"),

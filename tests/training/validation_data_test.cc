@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "engine/error.h"
+#include "engine/host/pool.h"
 #include "jobs/export/image_shards.h"
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/inspection.h"
@@ -63,7 +64,7 @@ constexpr const char* kArrays = "npy { directory: 'arrays' classes: 3 height: 4 
 // Returns the error of opening a session for a job whose data cannot be divided. The error must be of kind `kind`.
 std::string refusal(const jobs::JobOptions& job, const std::filesystem::path& root, engine::ErrorKind kind) {
   try {
-    jobs::Session session(job, root.string(), jobs::Session::Purpose::kTraining, {});
+    jobs::Session session(job, root.string(), {});
   } catch (const engine::Error& error) {
     CHECK(error.kind() == kind);
     return error.what();
@@ -138,8 +139,8 @@ TEST_CASE("a session's validation set does not depend on its seed, and epochs co
     return load("logistic-digits.txtpb", settings);
   };
   using jobs::Session;
-  Session first(with("training.seed=1"), "", Session::Purpose::kTraining, {});
-  Session second(with("training.seed=2"), "", Session::Purpose::kTraining, {});
+  Session first(with("training.seed=1"), "", {});
+  Session second(with("training.seed=2"), "", {});
   CHECK(first.training_data().size() == 17'000);
   CHECK(first.test_examples() == 5000);
   CHECK(first.validation_examples() == 3000);
@@ -151,13 +152,15 @@ TEST_CASE("a session's validation set does not depend on its seed, and epochs co
     if (bits_of(first.evaluation_data(), i) != bits_of(second.evaluation_data(), i)) ++unlike;
   }
   CHECK(unlike == 0);
-  Session other(with("data.validation.seed=2"), "", Session::Purpose::kTraining, {});
+  Session other(with("data.validation.seed=2"), "", {});
   CHECK(bits_of(first.evaluation_data(), 5000) != bits_of(other.evaluation_data(), 5000));
   CHECK(first.scheduler().evaluate(*first.validation_ring()).examples == 3000);
   CHECK(first.scheduler().evaluate(first.test_ring()).examples == 5000);
-  Session alone(with("training.seed=1"), "", Session::Purpose::kValidation, {});
-  CHECK(alone.evaluation_data().size() == 3000);
-  CHECK(bits_of(alone.evaluation_data(), 17) == bits_of(first.evaluation_data(), 5017));
+  engine::host::Pool pool(2);
+  std::vector<std::string> warnings;
+  const auto alone = jobs::load_validation_set(with("training.seed=1").data, "", pool, warnings);
+  CHECK(alone->size() == 3000);
+  CHECK(bits_of(*alone, 17) == bits_of(first.evaluation_data(), 5017));
 }
 
 TEST_CASE("a session never trains on indices of validation examples", "[training]") {
@@ -166,7 +169,7 @@ TEST_CASE("a session never trains on indices of validation examples", "[training
   write_arrays(root / "arrays", false);
   const auto input = GENERATE(jobs::Session::Input::kResident, jobs::Session::Input::kRing);
   const jobs::JobOptions job = parse(job_text(std::string(kArrays) + " validation { fraction: 0.4 }"));
-  jobs::Session session(job, root.path().string(), jobs::Session::Purpose::kTraining, {}, input);
+  jobs::Session session(job, root.path().string(), {}, input);
   std::vector<Bits> validation;
   for (std::int64_t i = session.test_examples(); i < session.evaluation_data().size(); ++i) {
     validation.push_back(bits_of(session.evaluation_data(), i));
@@ -197,7 +200,7 @@ TEST_CASE("an unreadable validation image is left out and counted, and the test 
   const std::int64_t damaged = dataflow::choose_validation({0.3, 5}, labels, 3).front();
   REQUIRE(damaged < 20);
   write_text(root / fmt::format("folders/train/class0/{:02}.png", 3 * damaged), "no image");
-  jobs::Session session(job, root.path().string(), jobs::Session::Purpose::kTraining, {});
+  jobs::Session session(job, root.path().string(), {});
   REQUIRE(session.warnings().size() == 1);
   CHECK_THAT(session.warnings()[0], ContainsSubstring("folders validation: 1 of 18 images cannot be read"));
   CHECK(session.scheduler().evaluate(*session.validation_ring()).examples == 17);
@@ -244,9 +247,7 @@ TEST_CASE("the error for data that cannot be divided names the field of the job"
     return jobs::parse_job(jobs::SourceText("test", job_text(kArrays)),
                            std::vector<std::string>{"data.validation.fraction=" + fraction});
   };
-  CHECK(
-      jobs::Session(with("0.175"), root.path().string(), jobs::Session::Purpose::kTraining, {}).validation_examples() ==
-      12);
+  CHECK(jobs::Session(with("0.175"), root.path().string(), {}).validation_examples() == 12);
   CHECK_THAT(refusal(with("0.01"), root.path(), engine::ErrorKind::kUsage),
              ContainsSubstring("--set data.validation.fraction=0.01: error: fraction 0.01 leaves class 0"));
 }
@@ -258,7 +259,7 @@ TEST_CASE("a validation set that is too small for the target is a warning", "[tr
     const std::string text = job_text(std::string(kArrays) + " validation { fraction: 0.2 }");
     const jobs::JobOptions job =
         jobs::parse_job(jobs::SourceText("test", text), std::vector<std::string>{"training.target_accuracy=" + target});
-    return jobs::Session(job, root.path().string(), jobs::Session::Purpose::kTraining, {}).warnings();
+    return jobs::Session(job, root.path().string(), {}).warnings();
   };
   CHECK(warnings("0.9").empty());  // 11 of 12 are 0.917
   REQUIRE(warnings("0.95").size() == 1);

@@ -267,16 +267,18 @@ TEST_CASE("a session evaluates validation files, and reads no training data for 
   CHECK_FALSE(job.data.validation_examples.has_value());
   const auto input = GENERATE(jobs::Session::Input::kResident, jobs::Session::Input::kRing);
   using jobs::Session;
-  Session session(job, root.path().string(), Session::Purpose::kTraining, {}, input);
+  Session session(job, root.path().string(), {}, input);
   CHECK(session.training_data().size() == 60);
   CHECK(session.test_examples() == 60);
   CHECK(session.validation_examples() == 12);
   CHECK(session.scheduler().evaluate(*session.validation_ring()).examples == 12);
   fs::remove(root / "arrays/train_images.npy");
   fs::remove(root / "arrays/test_images.npy");
-  Session alone(job, root.path().string(), Session::Purpose::kValidation, {}, input);
-  CHECK(alone.validation_examples() == 12);
-  CHECK(bits_of(alone.evaluation_data(), 3) == bits_of(session.evaluation_data(), 63));
+  engine::host::Pool pool(2);
+  std::vector<std::string> warnings;
+  const auto alone = jobs::load_validation_set(job.data, root.path().string(), pool, warnings);
+  CHECK(alone->size() == 12);
+  CHECK(bits_of(*alone, 3) == bits_of(session.evaluation_data(), 63));
 }
 
 TEST_CASE("verification reads validation files, too", "[training]") {

@@ -183,7 +183,7 @@ TEST_CASE("with a validation set, rings and steps that gather images train the s
   std::vector<std::vector<dataflow::NamedTensor>> models;
   int turn = 0;
   for (const auto input : {Session::Input::kResident, Session::Input::kRing}) {
-    Session session(job, "", Session::Purpose::kTraining, {}, input);
+    Session session(job, "", {}, input);
     const auto batch = session.validation_ring()->next();
     CHECK((batch->images == nullptr) == (input == Session::Input::kResident));
     session.validation_ring()->release(batch->number);

@@ -25,11 +25,11 @@ struct SplitSize {
   std::size_t bytes = 0;     // host memory of the split, also if devices hold copies
 };
 
-// Sizes of the splits that a job uses; unset if it does not use a split.
+// Sizes of a job's splits.
 struct SplitSizes {
-  std::optional<SplitSize> training{};
-  std::optional<SplitSize> test{};
-  std::optional<SplitSize> validation{};
+  SplitSize training;
+  SplitSize test;
+  std::optional<SplitSize> validation{};  // unset if the job has none
 };
 
 // Size of a ring of mini-batches. The number of slots depends on the number of learners.

@@ -53,8 +53,8 @@ void open_run(LiveRun& run) {
     const std::vector<int> learners = run.own_part(context.resumed->run.learners_per_device);
     take_learners(*context.resumed, learners, run.summary.devices, run.job);
   }
-  run.session = open_session(run.job, context.data_root, Session::Purpose::kTraining, context.device_options,
-                             Session::Input::kResident, context.world);
+  run.session =
+      open_session(run.job, context.data_root, context.device_options, Session::Input::kResident, context.world);
   Session& session = *run.session;
   require_same_data(run);
   together(run.world, [&] {
