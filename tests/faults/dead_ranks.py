@@ -41,6 +41,7 @@ FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")  # where version 1 of cgroups i
 POINTS = {"START": 1, "LOAD": 2, "ROUND": 400, "SUM": 400, "EVALUATION": 20, "SAVE": 5, "END": 1}
 MESSAGE = "a fault of the test"  # of the exception
 TIMEOUT = 5  # seconds: processes.peer_timeout_seconds
+KILLED_ENDS = 10  # seconds in which the system must have ended a killed process
 CLASSES = 4
 
 JOB = f"""
@@ -78,7 +79,14 @@ def model_of(run):
 
 
 def left_over(run):
-    """The processes that still train into this directory."""
+    """The processes that still train into this directory. Those that mpirun has just killed get time to end."""
+    deadline = time.monotonic() + KILLED_ENDS
+    while (found := processes_of(run)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return found
+
+
+def processes_of(run):
     found = []
     for path in pathlib.Path("/proc").iterdir():
         try:
