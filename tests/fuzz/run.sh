@@ -28,8 +28,10 @@ fuzz() {
     return 1
   fi
   mkdir -p "$corpus"
+  # -entropic=0: weighing the inputs by their rare features took up to nine times as long as running them, and found no
+  # more features in as many executions.
   "$build/tests/fuzz/fuzz_$target" "-runs=$executions" "-seed=${FUZZ_SEED:-1}" -timeout=60 -malloc_limit_mb=512 -rss_limit_mb=2048 \
-    -detect_leaks=1 -use_value_profile=1 -print_final_stats=1 "-artifact_prefix=$build/findings/$target-" \
+    -detect_leaks=1 -use_value_profile=1 -entropic=0 -print_final_stats=1 "-artifact_prefix=$build/findings/$target-" \
     "${options[@]}" "$corpus" "${seeds[@]}" >"$log" 2>&1 || {
     echo "fuzz: $target found something; the input is in $build/findings" >&2
     tail -n 60 "$log" >&2
