@@ -43,9 +43,10 @@ std::string read_header_text(InputFile& file) {
   return {text.begin(), text.end()};
 }
 
-std::string value_of(const std::string& text, const char* key, const char* pattern, const InputFile& file) {
+// `pattern` finds the key with its value.
+std::string value_of(const std::string& text, const char* key, const std::regex& pattern, const InputFile& file) {
   std::smatch match;
-  if (std::regex_search(text, match, std::regex(std::string("'") + key + "'\\s*:\\s*" + pattern))) return match[1];
+  if (std::regex_search(text, match, pattern)) return match[1];
   fail(ErrorKind::kData, "{}: its header says no '{}' that is known: {}", file.path().string(), key,
        text.substr(0, text.find('\n')));
 }
@@ -71,9 +72,12 @@ std::vector<T> read_content(InputFile& file, const NpyHeader& header, std::uint6
 }  // namespace
 
 NpyHeader read_npy_header(InputFile& file) {
+  static const std::regex kType("'descr'\\s*:\\s*('[^']*'|\\[)");
+  static const std::regex kOrder("'fortran_order'\\s*:\\s*(True|False)");
+  static const std::regex kShape("'shape'\\s*:\\s*\\(([0-9, ]*)\\)");
   const std::string text = read_header_text(file);
   NpyHeader header;
-  header.type = value_of(text, "descr", "('[^']*'|\\[)", file);
+  header.type = value_of(text, "descr", kType, file);
   if (header.type == "[") {
     fail(ErrorKind::kData, "{}: holds records of several fields; save an array of one type", file.path().string());
   }
@@ -82,10 +86,10 @@ NpyHeader read_npy_header(InputFile& file) {
     fail(ErrorKind::kData, "{}: holds pickled Python objects, which are programs and no data; save an array of numbers",
          file.path().string());
   }
-  if (value_of(text, "fortran_order", "(True|False)", file) == "True") {
+  if (value_of(text, "fortran_order", kOrder, file) == "True") {
     fail(ErrorKind::kData, "{}: is in Fortran order; save numpy.ascontiguousarray() of it", file.path().string());
   }
-  const std::string shape = value_of(text, "shape", "\\(([0-9, ]*)\\)", file);
+  const std::string shape = value_of(text, "shape", kShape, file);
   for (const char* at = shape.c_str(); *at != '\0';) {
     std::uint64_t extent = 0;
     const auto [end, error] = std::from_chars(at, shape.c_str() + shape.size(), extent);
