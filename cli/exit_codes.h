@@ -8,6 +8,7 @@
 namespace arbalest::cli {
 
 using namespace jobs::exit_codes;
+using jobs::exit_codes::exit_code;  // of an engine::ErrorKind
 
 inline constexpr const char* kExitCodesHelp =
     "Exit codes: 0 done, whether or not a target accuracy was reached; 1 internal error; 2 usage,\n"
@@ -15,8 +16,6 @@ inline constexpr const char* kExitCodesHelp =
     "  or changed; 6 out of memory or disk space; 7 training diverged; 8 another device or process\n"
     "  failed; 9 target accuracy not reached (bench, tune); 10 a device or its driver fails;\n"
     "  129, 130 or 143 stopped by SIGHUP, SIGINT or SIGTERM after saving (6 if saving failed).";
-
-int exit_code(engine::ErrorKind kind);
 
 // `signal`: signal that stopped the run, or 0.
 int exit_code(jobs::RunStatus status, int signal);

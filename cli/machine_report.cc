@@ -9,11 +9,11 @@
 #include <zlib.h>
 #include <CLI/Version.hpp>
 
-#include "cli/source_commit.h"
 #include "engine/devices.h"
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
 #include "engine/versions.h"
+#include "jobs/messages/source_commit.h"
 #include "jobs/report/json.h"
 
 namespace arbalest::cli {
@@ -70,7 +70,7 @@ ordered_json environment_report() {
   const engine::CudaMachine gpus = engine::find_cuda_devices();
   const engine::host::CgroupLimits limits = engine::host::read_cgroup_limits();
   return {{"arbalest", ARBALEST_VERSION},
-          {"source_commit", source_commit()},
+          {"source_commit", jobs::source_commit()},
           {"build_type", ARBALEST_BUILD_TYPE},
           {"compiler", kCompiler},
           {"cuda", gpus.problem.empty() ? fmt::format("{} GPU(s)", gpus.devices.size()) : gpus.problem},

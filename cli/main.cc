@@ -20,9 +20,9 @@
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
 #include "cli/processes.h"
-#include "cli/source_commit.h"
 #include "cli/usage_error.h"
 #include "jobs/messages/failure.h"
+#include "jobs/messages/source_commit.h"
 
 namespace arbalest::cli {
 
@@ -76,7 +76,7 @@ int finish(int code) {
 int run(int argc, char** argv) {
   CLI::App program(kDescription, "arbalest");
   program.footer(kExitCodesHelp);
-  program.set_version_flag("-v,--version", fmt::format("arbalest {} ({})", ARBALEST_VERSION, source_commit()));
+  program.set_version_flag("-v,--version", fmt::format("arbalest {} ({})", ARBALEST_VERSION, jobs::source_commit()));
   program.require_subcommand(1);
   const std::vector<Command> commands = {
       add_train(program),   add_evaluate(program), add_predict(program), add_runs(program), add_validate(program),

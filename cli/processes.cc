@@ -14,10 +14,10 @@
 #include "cli/environment.h"
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
-#include "cli/source_commit.h"
 #include "engine/process/launch.h"
 #include "engine/process/srun.h"
 #include "jobs/messages/failure.h"
+#include "jobs/messages/source_commit.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::cli {
@@ -44,7 +44,7 @@ std::optional<std::string> variable(const char* name) {
 
 // All hosts must have the same program. Other versions may exchange other messages, or compute other bytes.
 void require_same_program(World& world) {
-  const std::string own = fmt::format("{} ({})", ARBALEST_VERSION, source_commit());
+  const std::string own = fmt::format("{} ({})", ARBALEST_VERSION, jobs::source_commit());
   const std::vector<int> others = world.agree(own);
   if (others.empty()) return;
   throw jobs::SharedError(engine::ErrorKind::kUsage,

@@ -1,9 +1,7 @@
 // arbalest train JOB
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,13 +12,13 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/processes.h"
-#include "cli/source_commit.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/checkpoint/transfer/run_transfer.h"
+#include "jobs/messages/source_commit.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/prometheus/prometheus_file.h"
-#include "jobs/report/resume_point.h"
+#include "jobs/report/reopen/run_place.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
 #include "jobs/run/processes/shared_job.h"
@@ -124,78 +122,14 @@ void suggest_smaller_steps(const std::vector<std::string>& overrides) {
   }
 }
 
-// The directory of a run, and the checkpoint that the run goes on from.
-struct Place {
-  std::unique_ptr<jobs::RunDirectory> directory;
-  std::optional<jobs::ResumePoint> point;  // none: the run begins
-  std::string completed = {};              // why nothing is left to train; "" if something is
-  bool is_its_own = false;                 // whether the point was named, and is one of the same run
-};
-
-void warn(const std::string& text) { spdlog::warn(text); }
-
-Place resume_newest(const TrainArguments& arguments, const jobs::JobOptions& job) {
-  if (arguments.output.empty()) {
-    engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
-  }
-  Place place;
-  place.directory = std::make_unique<jobs::RunDirectory>(arguments.output, job.name, jobs::ExistingRun::kContinue);
-  place.point = jobs::newest_resume_point(arguments.output, job, warn);
-  place.completed = jobs::completed_text(arguments.output, place.point, job);
-  return place;
-}
-
-Place resume_from(const TrainArguments& arguments, const jobs::JobOptions& job) {
-  jobs::require_point(arguments.resume);
-  std::error_code error;
-  std::filesystem::path run = arguments.output;
-  bool is_its_own = run.empty();
-  if (is_its_own) {
-    run = jobs::run_of(arguments.resume);
-  } else {
-    // The directory that the checkpoint lies in, if it is one of a run.
-    const std::filesystem::path around = (std::filesystem::path(arguments.resume) / ".." / "..").lexically_normal();
-    is_its_own =
-        std::filesystem::equivalent(run, around, error) || std::filesystem::equivalent(run, arguments.resume, error);
-  }
-  Place place;
-  place.directory = std::make_unique<jobs::RunDirectory>(
-      run, job.name, is_its_own ? jobs::ExistingRun::kContinue : jobs::ExistingRun::kRefuse);
-  place.point =
-      jobs::resume_point_at(arguments.resume, job, warn, is_its_own ? jobs::Damaged::kRename : jobs::Damaged::kKeep);
-  place.is_its_own = is_its_own;
-  place.completed = jobs::nothing_left_text(*place.point, job);
-  // The directory that was asked for would not be there.
-  if (!is_its_own && !place.completed.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed);
-  return place;
-}
-
-// Opens the run's directory as --output and --resume say.
-Place open_place(const TrainArguments& arguments, const jobs::JobOptions& job) {
-  if (arguments.resume == "none") return {std::make_unique<jobs::RunDirectory>(arguments.output, job.name), {}};
-  Place place = arguments.resume == "auto" ? resume_newest(arguments, job) : resume_from(arguments, job);
-  if (!place.completed.empty()) return place;
-  if (!place.point) jobs::check_may_begin(place.directory->path());
-  if (!place.point && place.directory->has_earlier_log()) {
-    warn(fmt::format("'{}' has no checkpoint: its run begins anew", arguments.output));
-  }
-  if (!place.is_its_own) {
-    place.directory->continue_from(place.point ? &place.point->saved : nullptr);
-    return place;
-  }
-  place.directory->continue_from(&place.point->saved, [run = place.directory->path(), path = place.point->path,
-                                                       batches = place.point->saved.training.batches] {
-    jobs::set_later_aside(run, path, batches, warn);
-  });
-  return place;
-}
-
 // Rank 0 opens the run's directory. All processes get the state that the run goes on from. Returns why nothing is left
 // to train; "" if something is.
 std::string share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
-                        Place& place) {
+                        jobs::RunPlace& place) {
   jobs::together(world, [&] {
-    if (world.rank() == 0) place = open_place(arguments, job);
+    if (world.rank() != 0) return;
+    place = jobs::open_run_place({.output = arguments.output, .resume = arguments.resume}, job,
+                                 [](const std::string& text) { spdlog::warn("{}", text); });
   });
   world.broadcast(place.completed);
   if (world.any_of(place.point ? 1 : 0) == 0) return place.completed;
@@ -215,7 +149,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
   jobs::RunContext context;
   context.world = &world;
-  context.program = fmt::format("{} {}", ARBALEST_VERSION, source_commit());
+  context.program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit());
   context.data_root = data_root(arguments.data_root);
   context.device_options.graphs = !arguments.no_graph;
   context.stop_signal = &stop_signal;
@@ -224,7 +158,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   Monitors monitors;
   open_monitors(world, arguments, monitors);
   std::optional<jobs::Trace>& trace = monitors.trace;
-  Place place;
+  jobs::RunPlace place;
   const std::string completed = share_place(world, arguments, job, place);
   if (!completed.empty()) {
     if (world.rank() == 0) print_result(completed + "\n");

@@ -46,6 +46,15 @@ if(ARBALEST_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(arbalest_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
 endif()
 
+# arbalest_in_shared_library(<static library>)
+# Compiles it so that both the program and libarbalest.so can hold its objects. Its symbols are hidden: calls within the
+# shared library then cost what they cost in the program.
+function(arbalest_in_shared_library library)
+  set_target_properties(${library} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+endfunction()
+
 # arbalest_folder(<folder> SOURCES <files>... [DEPENDS <targets>...] [PRIVATE_DEPENDS <targets>...])
 # Makes the static library arbalest_<folder> with the alias arbalest::<folder>.
 function(arbalest_folder folder)
@@ -54,6 +63,7 @@ function(arbalest_folder folder)
   add_library(arbalest::${folder} ALIAS arbalest_${folder})
   target_link_libraries(arbalest_${folder}
     PUBLIC arbalest_flags fmt::fmt ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+  arbalest_in_shared_library(arbalest_${folder})
 endfunction()
 
 # arbalest_test(<name> LABEL <label> [SANITIZERS address|thread...] SOURCES <files>... DEPENDS <targets>...)

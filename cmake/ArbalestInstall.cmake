@@ -40,6 +40,44 @@ function(arbalest_install)
           LIBRARY DESTINATION lib ${component})
 endfunction()
 
+# arbalest_install_library(<shared library> HEADERS <files>...)
+# Installs the library, its headers, and what CMake and pkg-config need to find it: the component `development`, which is
+# installed only if requested. A tree also gets the libraries that it needs.
+function(arbalest_install_library library)
+  cmake_parse_arguments(ARG "" "" "HEADERS" ${ARGN})
+  set(component COMPONENT development EXCLUDE_FROM_ALL)
+  set(ARBALEST_LIBDIR lib)
+  set(dependencies)
+  if(ARBALEST_LAYOUT STREQUAL "SYSTEM")
+    include(GNUInstallDirs)
+    set(ARBALEST_LIBDIR ${CMAKE_INSTALL_LIBDIR})
+  else()
+    set(dependencies RUNTIME_DEPENDENCY_SET arbalest_development)
+    set_target_properties(${library} PROPERTIES INSTALL_RPATH "$ORIGIN")
+    target_link_options(${library} PRIVATE LINKER:--disable-new-dtags)
+  endif()
+  install(TARGETS ${library} EXPORT ArbalestTargets ${dependencies} LIBRARY DESTINATION ${ARBALEST_LIBDIR} ${component})
+  if(dependencies)
+    install(RUNTIME_DEPENDENCY_SET arbalest_development PRE_EXCLUDE_REGEXES ${ARBALEST_LIBRARIES_OF_THE_MACHINE}
+            LIBRARY DESTINATION ${ARBALEST_LIBDIR} ${component})
+  endif()
+  install(FILES ${ARG_HEADERS} DESTINATION include/arbalest ${component})
+
+  set(made ${PROJECT_BINARY_DIR}/library)
+  set(templates ${PROJECT_SOURCE_DIR}/packaging/library)
+  set(cmake_folder ${ARBALEST_LIBDIR}/cmake/Arbalest)
+  include(CMakePackageConfigHelpers)
+  configure_package_config_file(${templates}/ArbalestConfig.cmake.in ${made}/ArbalestConfig.cmake
+    INSTALL_DESTINATION ${cmake_folder} NO_SET_AND_CHECK_MACRO)
+  write_basic_package_version_file(${made}/ArbalestConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${made}/ArbalestConfig.cmake ${made}/ArbalestConfigVersion.cmake DESTINATION ${cmake_folder} ${component})
+  install(EXPORT ArbalestTargets NAMESPACE arbalest:: DESTINATION ${cmake_folder} ${component})
+
+  file(RELATIVE_PATH ARBALEST_PREFIX_FROM_PKGCONFIG /${ARBALEST_LIBDIR}/pkgconfig /)
+  configure_file(${templates}/arbalest.pc.in ${made}/arbalest.pc @ONLY)
+  install(FILES ${made}/arbalest.pc DESTINATION ${ARBALEST_LIBDIR}/pkgconfig ${component})
+endfunction()
+
 install(CODE "set(CMAKE_INSTALL_DO_STRIP TRUE)" ALL_COMPONENTS)  # what --strip sets
 if(ARBALEST_LAYOUT STREQUAL "SYSTEM")
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/configs DESTINATION share/arbalest COMPONENT program)

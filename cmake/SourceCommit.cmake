@@ -15,7 +15,7 @@ if(commit STREQUAL "")
   set(commit "unknown")
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
-#include "cli/source_commit.h"
+#include "jobs/messages/source_commit.h"
 
-const char* arbalest::cli::source_commit() noexcept { return "@commit@"; }
+const char* arbalest::jobs::source_commit() noexcept { return "@commit@"; }
 ]])

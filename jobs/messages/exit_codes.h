@@ -1,6 +1,8 @@
 // The program's exit codes. Scripts rely on them.
 #pragma once
 
+#include "engine/error.h"
+
 namespace arbalest::jobs::exit_codes {
 
 inline constexpr int kOk = 0;
@@ -15,5 +17,7 @@ inline constexpr int kPeerFailed = 8;
 inline constexpr int kTargetNotReached = 9;  // from bench, and from tune --objective time-to-accuracy
 inline constexpr int kDeviceFailed = 10;
 inline constexpr int kSignalBase = 128;  // 129 after SIGHUP, 130 after SIGINT, 143 after SIGTERM
+
+int exit_code(engine::ErrorKind kind);
 
 }  // namespace arbalest::jobs::exit_codes

@@ -110,6 +110,12 @@ TEST_CASE("architecture: includes may only follow the arrows") {
            {"engine/process/a.cc", "#include \"engine/error.h\"\n#include \"engine/process/b.h\"\n", nullptr},
            {"engine/process/a.cc", "#include \"engine/stream.h\"\n", "engine/process knows only the engine's errors"},
            {"utilities/a.h", "", "in no folder of the design"},
+           {"jobs/library/a.cc", "#include \"arbalest/error.h\"\n#include \"jobs/report/b.h\"\n", nullptr},
+           {"jobs/predict/a.cc", "#include \"jobs/library/b.h\"\n", "jobs/predict may not know jobs/library"},
+           {"cli/a.cc", "#include \"arbalest/error.h\"\n", "the public headers are for other programs"},
+           {"jobs/library/arbalest/a.h", "#include <vector>\n#include \"arbalest/error.h\"\n", nullptr},
+           {"jobs/library/arbalest/a.h", "#include \"engine/error.h\"\n", "only the standard library and public"},
+           {"jobs/library/arbalest/a.h", "#include <fmt/format.h>\n", "only the standard library and public"},
            {"engine/a.cc", "// #include \"jobs/b.h\"\n/*\n#include \"jobs/c.h\"\n*/\n", nullptr},
        }) {
     check(example);

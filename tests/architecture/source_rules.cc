@@ -48,6 +48,8 @@ const std::map<std::string, std::set<std::string>>& arrows_of_jobs() {
       {"jobs/interchange",
        {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/predict", {"jobs/run", "jobs/options", "jobs/export", "jobs/messages"}},
+      {"jobs/library",
+       {"jobs/predict", "jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
       {"jobs/study", {"jobs/report", "jobs/run", "jobs/checkpoint", "jobs/options", "jobs/export", "jobs/messages"}},
   };
   return kArrows;
@@ -86,6 +88,9 @@ const std::vector<VendorRule>& vendor_rules() {
   };
   return kRules;
 }
+
+// The headers that other programs include. They are installed as "arbalest/...", and named so here, too.
+constexpr const char* kPublicHeaders = "jobs/library/arbalest";
 
 bool is_below(const std::string& path, const std::string& folder) { return path.starts_with(folder + "/"); }
 
@@ -161,6 +166,7 @@ class Checker {
 
   void check_include(int line, bool quoted, const std::string& header) {
     if (is_free(path_)) return;
+    if (is_below(path_, kPublicHeaders)) return check_public_include(line, quoted, header);
     for (const VendorRule& rule : vendor_rules()) {
       if (!std::regex_match(header, std::regex(rule.header))) continue;
       const bool allowed =
@@ -175,10 +181,21 @@ class Checker {
     check_arrow(line, header);
   }
 
+  void check_public_include(int line, bool quoted, const std::string& header) {
+    const bool is_standard = !quoted && header.find_first_of("./") == std::string::npos;
+    if (is_standard || (quoted && is_below(header, "arbalest"))) return;
+    report(line,
+           fmt::format("includes {}: a public header includes only the standard library and public headers", header));
+  }
+
   void check_arrow(int line, const std::string& header) {
     const std::string from = top_folder(path_);
     const std::string to = top_folder(header);
-    if (!arrows().contains(to)) {
+    if (to == "arbalest") {
+      if (is_below(path_, "jobs/library")) return;
+      report(line,
+             fmt::format("includes \"{}\": the public headers are for other programs and for jobs/library", header));
+    } else if (!arrows().contains(to)) {
       report(line, fmt::format("includes \"{}\", which is not one of our folders, named from the root", header));
     } else if (from != to && arrows().contains(from) && !arrows().at(from).contains(to)) {
       report(line, fmt::format("includes \"{}\", against the arrows: {} may not know {}", header, from, to));

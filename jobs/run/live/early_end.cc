@@ -11,8 +11,9 @@ namespace arbalest::jobs {
 
 namespace {
 
-// The name of a signal: "SIGINT".
-std::string signal_name(int signal) {
+// "SIGINT", or "its caller".
+std::string stopper(int signal) {
+  if (signal == kStopOfCaller) return "its caller";
   const char* name = sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
 }
@@ -52,7 +53,7 @@ void end_within_epoch(LiveRun& run) {
   }
   run.summary.status = RunStatus::kStopped;
   run.summary.stop_signal = run.decided.stop_signal;
-  run.summary.message = fmt::format("stopped by {} after {}", signal_name(run.decided.stop_signal), after);
+  run.summary.message = fmt::format("stopped by {} after {}", stopper(run.decided.stop_signal), after);
 }
 
 }  // namespace arbalest::jobs

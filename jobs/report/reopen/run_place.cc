@@ -1,0 +1,71 @@
+#include "jobs/report/reopen/run_place.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+
+namespace arbalest::jobs {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
+  if (options.output.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
+  }
+  RunPlace place;
+  place.directory = std::make_unique<RunDirectory>(options.output, job.name, ExistingRun::kContinue);
+  place.point = newest_resume_point(options.output, job, warn);
+  place.completed = completed_text(options.output, place.point, job);
+  if (!place.completed.empty()) return place;
+  if (!place.point) check_may_begin(place.directory->path());
+  if (!place.point && place.directory->has_earlier_log()) {
+    warn(fmt::format("'{}' has no checkpoint: its run begins anew", options.output));
+  }
+  place.directory->continue_from(place.point ? &place.point->saved : nullptr);
+  return place;
+}
+
+// Whether the checkpoint or run that `options` names to go on from belongs to the run in their output directory.
+bool is_of_same_run(const PlaceOptions& options) {
+  if (options.output.empty()) return true;
+  std::error_code error;
+  // The directory that the checkpoint lies in, if it is one of a run.
+  const fs::path around = (fs::path(options.resume) / ".." / "..").lexically_normal();
+  return fs::equivalent(options.output, around, error) || fs::equivalent(options.output, options.resume, error);
+}
+
+RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
+  require_point(options.resume);
+  const bool is_own = is_of_same_run(options);
+  const fs::path run = options.output.empty() ? run_of(options.resume) : fs::path(options.output);
+  RunPlace place;
+  place.directory =
+      std::make_unique<RunDirectory>(run, job.name, is_own ? ExistingRun::kContinue : ExistingRun::kRefuse);
+  place.point = resume_point_at(options.resume, job, warn, is_own ? Damaged::kRename : Damaged::kKeep);
+  place.completed = nothing_left_text(*place.point, job);
+  // The directory that was asked for would not be there.
+  if (!is_own && !place.completed.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed);
+  if (!place.completed.empty()) return place;
+  if (!is_own) {
+    place.directory->continue_from(&place.point->saved);
+    return place;
+  }
+  place.directory->continue_from(&place.point->saved, [run = place.directory->path(), path = place.point->path,
+                                                       batches = place.point->saved.training.batches,
+                                                       warn] { set_later_aside(run, path, batches, warn); });
+  return place;
+}
+
+}  // namespace
+
+RunPlace open_run_place(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
+  if (options.resume == "none") return {std::make_unique<RunDirectory>(options.output, job.name), {}};
+  return options.resume == "auto" ? resume_newest(options, job, warn) : resume_from(options, job, warn);
+}
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,30 @@
+// Opens the directory that a run writes to, and finds the checkpoint that it goes on from.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "jobs/options/job_options.h"
+#include "jobs/report/resume_point.h"
+#include "jobs/report/run_directory.h"
+
+namespace arbalest::jobs {
+
+struct RunPlace {
+  std::unique_ptr<RunDirectory> directory;
+  std::optional<ResumePoint> point;  // none: the run begins
+  std::string completed = {};        // why nothing is left to train; "" if something is
+};
+
+// As the options --output and --resume of `arbalest train`.
+struct PlaceOptions {
+  std::string output;           // the directory of the run; "": a new one below runs/, or the one that `resume` lies in
+  std::string resume = "none";  // "none", "auto", or the path of a checkpoint or run
+};
+
+// Throws kUsage and kCheckpoint, as RunDirectory and the functions of jobs/report/resume_point.h do. `warn` is called
+// here, and also when the run starts.
+RunPlace open_run_place(const PlaceOptions& options, const JobOptions& job, const Tell& warn);
+
+}  // namespace arbalest::jobs
