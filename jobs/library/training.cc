@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "arbalest/error.h"
+#include "engine/error.h"
 #include "jobs/library/throwing.h"
 #include "jobs/messages/source_commit.h"
 #include "jobs/options/load_job.h"
@@ -100,6 +101,9 @@ class Callbacks final : public jobs::RunObserver {
 };
 
 jobs::JobOptions load(const TrainingOptions& options) {
+  if (options.job_text.empty() && options.job_file.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "there is no job: set job_file or job_text");
+  }
   if (options.job_text.empty()) return jobs::load_job(options.job_file, options.settings);
   const std::string name = options.job_file.empty() ? "job" : options.job_file;
   return jobs::parse_job(jobs::SourceText(name, options.job_text), options.settings);

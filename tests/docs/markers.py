@@ -19,7 +19,9 @@ LANGUAGES = {
     "textproto": "a job file, or fields of one, which `arbalest validate` must accept",
     "text": "what a program prints, or a formula: not checked",
     "cpp": "an excerpt of a source file, which the mark excerpt names",
+    "cmake": "the same of a CMakeLists.txt",
 }
+EXCERPTS = ("cpp", "cmake")
 
 
 def check(block):
@@ -30,8 +32,10 @@ def check(block):
             raise PageError(f"{block.place}: the mark {mark} needs {'no' if mark == 'long' else 'a'} value")
     if "exit" in block.marks and not block.marks["exit"].isdigit():
         raise PageError(f"{block.place}: exit={block.marks['exit']} is no exit code")
-    if (block.language == "cpp") != ("excerpt" in block.marks):
-        raise PageError(f"{block.place}: a block of cpp needs the mark excerpt=FILE, and no other block may have it")
+    if (block.language in EXCERPTS) != ("excerpt" in block.marks):
+        raise PageError(
+            f"{block.place}: a block of {' or '.join(EXCERPTS)} needs the mark excerpt=FILE, and no other may have it"
+        )
     if block.language and block.language not in LANGUAGES:
         raise PageError(
             f"{block.place}: a block of '{block.language}' is not checked; the languages are {', '.join(LANGUAGES)}"

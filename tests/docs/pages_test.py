@@ -159,6 +159,7 @@ class Runner(unittest.TestCase):
             "```sh\ntrue\n": "has no end",
             "<!-- docs-test: slow -->\n```sh\ntrue\n```\n": "no mark is called slow",
             "```cpp\nint x;\n```\n": "needs the mark excerpt",
+            "```cmake\nproject(x)\n```\n": "needs the mark excerpt",
             "<!-- docs-test: excerpt=LICENSE -->\n```cpp\nint x;\n```\n": "page.md:3: this line is not in LICENSE",
             "<!-- docs-test: excerpt=LICENCE -->\n```cpp\nint x;\n```\n": "there is no LICENCE",
             "<!-- docs-test: long=yes -->\n```sh\ntrue\n```\n": "the mark long needs no value",

@@ -114,13 +114,13 @@ TEST_CASE("installed library: it exports the functions of its headers and nothin
       "vtable for arbalest::Error"};
   std::set<std::string> found;
   std::istringstream lines(symbols);
-  static const std::regex kSymbol(R"([0-9a-f]+ ([A-Za-z]) (.*?)(\(.*)?@@ARBALEST_[\d.]+)");
+  static const std::regex kSymbol(R"([0-9a-f]+ [A-Za-z] (.*?)(\[abi:cxx11\])?(\(.*)?@@ARBALEST_[\d.]+)");
   for (std::string line; std::getline(lines, line);) {
     if (line.find(" A ARBALEST_") != std::string::npos) continue;  // the version itself
     std::smatch match;
     INFO(line);
     REQUIRE(std::regex_match(line, match, kSymbol));
-    const std::string name = match[2];
+    const std::string name = match[1];
     CHECK(std::ranges::count(expected, name) == 1);
     found.insert(name);
   }

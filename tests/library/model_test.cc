@@ -45,12 +45,16 @@ std::vector<json> program_says(const SmallJob& job, const std::string& file, std
   return lines;
 }
 
-json as_json(const Prediction& prediction) {
-  json top = json::array();
-  for (const Prediction::Choice& choice : prediction.top) {
-    top.push_back({{"label", choice.label}, {"output", choice.output}, {"probability", choice.probability}});
+// Whether a prediction has the choices of a line of the program.
+bool equals(const Prediction& prediction, const json& line) {
+  const json& top = line["top"];
+  bool equal = prediction.top.size() == top.size();
+  for (std::size_t k = 0; equal && k < top.size(); ++k) {
+    const Prediction::Choice& choice = prediction.top[k];
+    equal = choice.label == top[k]["label"] && choice.output == top[k]["output"] &&
+            choice.probability == top[k]["probability"].get<float>();
   }
-  return top;
+  return equal;
 }
 
 template <typename Call>
@@ -126,7 +130,7 @@ TEST_CASE("library model: a model of numbers reads numbers, and says so") {
   const std::vector<json> expected = program_says(job, "x.npy");
   const std::vector<Prediction> predictions = model.predict(numbers);
   REQUIRE(predictions.size() == 6);
-  for (std::size_t i = 0; i < 6; ++i) CHECK(as_json(predictions[i]) == expected[i]["top"]);
+  for (std::size_t i = 0; i < 6; ++i) CHECK(equals(predictions[i], expected[i]));
 
   const auto [kind, message] = error_of([&] { model.predict(bytes(1)); });
   CHECK(kind == ErrorKind::kUsage);
@@ -165,14 +169,15 @@ TEST_CASE("library model: image files are prepared as the program does, and an u
   SmallJob job;
   train(job.options);
   Model model(job.run());
-  write_text(job / "a.png", png(gradient(12, 10, 3, 5)));
+  write_text(job / "a.png", png(gradient(5, 4, 3, 5)));
   const std::vector<std::string> files = {job / "a.png", job / "missing.png", job / "a.png"};
   const std::vector<Prediction> predictions = model.predict_files(files, 1);
   REQUIRE(predictions.size() == 3);
-  CHECK(as_json(predictions[0]) == program_says(job, "a.png", {"--top", "1"})[0]["top"]);
+  const json expected = program_says(job, "a.png", {"--top", "1"})[0];
+  CHECK(equals(predictions[0], expected));
   CHECK(predictions[1].top.empty());
   CHECK_THAT(predictions[1].error, ContainsSubstring("cannot be opened"));
-  CHECK(as_json(predictions[2]) == as_json(predictions[0]));
+  CHECK(equals(predictions[2], expected));
   const std::vector<std::string> alone = {job / "missing.png"};
   CHECK(model.predict_files(alone, 1)[0].error == predictions[1].error);
   const std::vector<std::string> with_nul = {(job / "a.png").string() + std::string(1, '\0') + "b"};
