@@ -73,7 +73,7 @@ function(arbalest_install_library library)
   install(FILES ${made}/ArbalestConfig.cmake ${made}/ArbalestConfigVersion.cmake DESTINATION ${cmake_folder} ${component})
   install(EXPORT ArbalestTargets NAMESPACE arbalest:: DESTINATION ${cmake_folder} ${component})
 
-  file(RELATIVE_PATH ARBALEST_PREFIX_FROM_PKGCONFIG /prefix/${ARBALEST_LIBDIR}/pkgconfig /prefix)
+  string(REGEX REPLACE "[^/]+" ".." ARBALEST_PREFIX_FROM_PKGCONFIG ${ARBALEST_LIBDIR}/pkgconfig)
   configure_file(${templates}/arbalest.pc.in ${made}/arbalest.pc @ONLY)
   install(FILES ${made}/arbalest.pc DESTINATION ${ARBALEST_LIBDIR}/pkgconfig ${component})
 endfunction()

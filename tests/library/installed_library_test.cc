@@ -33,9 +33,11 @@ class Installed {
   fs::path project() const { return directory_ / "project"; }
   fs::path operator/(const std::string& name) const { return directory_ / name; }
 
-  Completed run(const std::vector<std::string>& arguments, std::vector<std::string> environment = {}) const {
-    environment.insert(environment.end(), {"PATH=/usr/local/bin:/usr/bin:/bin",
-                                           "LD_LIBRARY_PATH=" ARBALEST_CUDA_DIRECTORIES});  // also for the linker
+  // `libraries`: a directory in which the program's libraries are looked for. Linkers, too, look for CUDA's libraries.
+  Completed run(const std::vector<std::string>& arguments, std::vector<std::string> environment = {},
+                const std::string& libraries = "") const {
+    environment.emplace_back("PATH=/usr/local/bin:/usr/bin:/bin");
+    environment.push_back("LD_LIBRARY_PATH=" + libraries + ":" ARBALEST_CUDA_DIRECTORIES);
     return Subprocess(arguments, environment, directory_.path()).wait();
   }
 
@@ -58,8 +60,8 @@ class Installed {
 };
 
 // Runs the consumer's program and checks what it does.
-void check_program(const Installed& installed, const fs::path& program, const std::vector<std::string>& environment) {
-  const Completed done = installed.run({program}, environment);
+void check_program(const Installed& installed, const fs::path& program, const std::string& libraries = "") {
+  const Completed done = installed.run({program}, {}, libraries);
   INFO(done.out << done.err);
   CHECK(done.exit_code == 0);
   CHECK(done.err.empty());
@@ -82,7 +84,7 @@ TEST_CASE("installed library: a project finds it with find_package, trains and p
                                     "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror",
                                     "-DCMAKE_PREFIX_PATH=" + installed.root().string()}));
   Installed::require(installed.run({ARBALEST_CMAKE, "--build", build}));
-  check_program(installed, build / "digits", {});
+  check_program(installed, build / "digits");
 }
 
 TEST_CASE("installed library: a compiler finds it with pkg-config") {
@@ -97,7 +99,7 @@ TEST_CASE("installed library: a compiler finds it with pkg-config") {
   Installed::require(installed.run(command));
   const Completed alone = installed.run({installed / "digits"});  // nobody has told it where the library is
   CHECK(alone.exit_code == 127);
-  check_program(installed, installed / "digits", {"LD_LIBRARY_PATH=" + (installed.root() / "lib").string()});
+  check_program(installed, installed / "digits", (installed.root() / "lib").string());
 }
 
 TEST_CASE("installed library: it exports the functions of its headers and nothing else") {
