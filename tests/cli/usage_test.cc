@@ -160,7 +160,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
             "--links: the speed must be positive and finite (got -1GB/s)"},
            {{"inspect", "x.txtpb", "--links", "12Gb/s,5us", "--devices-assumed", "4"}, "the unknown unit 'Gb/s'"},
            {{"inspect", "x.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "0"},
-            "--devices-assumed: Value 0 not in range [2 - 100000]"},
+            "--devices-assumed: Value 0 not in range 2 to 100000"},
            {{"inspect", "x.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "4", "--flops", "10"},
             "--flops: the compute speed '10' has no unit; write it like 10TFLOP/s"},
            {{"inspect", "x.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "4", "--expand"}, "--links"},

@@ -94,7 +94,9 @@ std::vector<LayerSizes> layer_sizes(const Graph& graph, std::int64_t batch_size)
 }
 
 ParallelismCosts parallelism_costs(const JobOptions& job, const AssumedDevices& devices) {
-  ParallelismCosts result{.devices = devices, .batch_size = job.training.batch_size};
+  ParallelismCosts result;
+  result.devices = devices;
+  result.batch_size = job.training.batch_size;
   const std::vector<LayerSizes> sizes = layer_sizes(*job.graph, result.batch_size);
   const std::vector<LayerCosts> costs = layer_costs(sizes, result.batch_size, devices);
   for (std::size_t l = 0; l < sizes.size(); ++l) {

@@ -19,6 +19,7 @@ using engine::fail;
 struct Unit {
   std::string_view name;
   double factor;
+  double divisor = 1.0;  // division rounds 5us to the number that 5e-6 is
 };
 
 constexpr double kBitsOfByte = 8.0;
@@ -32,12 +33,12 @@ constexpr Unit kSpeedUnits[] = {{"B/s", 1.0},
                                 {"KiB/s", kKibi},
                                 {"MiB/s", kKibi* kKibi},
                                 {"GiB/s", kKibi* kKibi* kKibi},
-                                {"bit/s", 1.0 / kBitsOfByte},
-                                {"kbit/s", 1e3 / kBitsOfByte},
-                                {"Mbit/s", 1e6 / kBitsOfByte},
-                                {"Gbit/s", 1e9 / kBitsOfByte},
-                                {"Tbit/s", 1e12 / kBitsOfByte}};
-constexpr Unit kTimeUnits[] = {{"s", 1.0}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+                                {"bit/s", 1.0, kBitsOfByte},
+                                {"kbit/s", 1e3, kBitsOfByte},
+                                {"Mbit/s", 1e6, kBitsOfByte},
+                                {"Gbit/s", 1e9, kBitsOfByte},
+                                {"Tbit/s", 1e12, kBitsOfByte}};
+constexpr Unit kTimeUnits[] = {{"s", 1.0}, {"ms", 1.0, 1e3}, {"us", 1.0, 1e6}, {"ns", 1.0, 1e9}};
 constexpr Unit kComputeUnits[] = {
     {"FLOP/s", 1.0}, {"MFLOP/s", 1e6}, {"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}};
 
@@ -79,7 +80,7 @@ double parse(std::string_view option, std::string_view text, const Quantity& qua
     fail(ErrorKind::kUsage, "{}: the {} '{}' {}; write it like {}, with one of {}", option, quantity.what, text,
          problem, quantity.example, names(quantity.units));
   }
-  return number * unit->factor;
+  return number * unit->factor / unit->divisor;
 }
 
 double positive(std::string_view option, std::string_view text, const Quantity& quantity) {
