@@ -35,6 +35,8 @@ int calls_for(std::size_t elements) {
   return static_cast<int>(std::clamp<std::size_t>(kFloatsOfTurn / elements, 1, 200));
 }
 
+double fastest(const std::vector<double>& seconds) { return *std::ranges::min_element(seconds); }
+
 std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> ratios(over.size());
   std::ranges::transform(over, under, ratios.begin(), std::divides<>());
@@ -81,7 +83,7 @@ double Measuring::message_seconds(std::size_t elements) {
     const double seconds = seconds_of(there_and_back, *messages, calls_for(elements)) / 2.0;
     if (turn >= 0) own[0].push_back(seconds);
   }
-  return summarize(slowest(own).front()).first_quartile;
+  return fastest(slowest(own).front());
 }
 
 void Measuring::fit() {
@@ -97,7 +99,7 @@ void Measuring::fit() {
         seconds_of([&] { std::transform(sum.begin(), sum.end(), addend.begin(), sum.begin(), std::plus<>()); },
                    calls_for(kAdded)));
   }
-  const double adding = summarize(slowest(own).front()).first_quartile;
+  const double adding = fastest(slowest(own).front());
   if (world_.rank() != 0) return;
   link_ = fit_link(messages);
   seconds_per_added_byte_ = adding / (kAdded * sizeof(float));
@@ -156,7 +158,9 @@ void Measuring::report(std::size_t elements, int calls, const Seconds& seconds) 
   for (std::size_t m = 0; m < seconds.size(); ++m) {
     const bool is_copy = m == methods_.size();
     const Summary summary = summarize(seconds[m]);
-    nlohmann::ordered_json row = {{"name", is_copy ? "memcpy" : methods_[m].name}, {"seconds", to_json(summary)}};
+    nlohmann::ordered_json row = {{"name", is_copy ? "memcpy" : methods_[m].name},
+                                  {"seconds", to_json(summary)},
+                                  {"fastest_seconds", fastest(seconds[m])}};
     std::string comparison;
     if (methods_.back().is_blocking) {
       const Summary ratio = summarize(ratios(seconds[methods_.size() - 1], seconds[m]));

@@ -53,7 +53,7 @@ class Measuring {
   double seconds_of(const Method& method, engine::process::PreparedAllReduce& sum, int calls);
   // Calls `work` on all ranks at the same time.
   double seconds_of(const std::function<void()>& work, int calls);
-  // Returns the first quartile, because other work of the machine only adds to a turn.
+  // Returns the seconds of the fastest turn, because other work of the machine only adds to a turn.
   double message_seconds(std::size_t elements);
   Seconds slowest(const Seconds& own);
   void report(std::size_t elements, int calls, const Seconds& seconds);

@@ -5,7 +5,7 @@
         --page bench/results/2026-11-27-all-reduce-algorithms.md --figures bench/figures
 
 Writes the tables below the heading "## Tables" of the page, and a chart for each number of processes. Without --page the
-tables go to stdout. Other work on the machine makes a turn only slower, so first quartiles are shown.
+tables go to stdout. Other work on the machine makes a turn only slower, so the fastest turn of each method is shown.
 Exit codes: 0 done, 2 the rows lack something.
 """
 
@@ -45,7 +45,7 @@ class Measured:
     def points(self, method):
         """Returns [(floats, measured seconds, predicted seconds or None)]."""
         results = [(row["elements"], self.results(row)[method]) for row in self.sums]
-        return [(elements, result["seconds"]["first_quartile"], result.get("predicted_seconds"))
+        return [(elements, result["fastest_seconds"], result.get("predicted_seconds"))
                 for elements, result in results]
 
 
