@@ -1,5 +1,7 @@
 // arbalest inspect JOB
 #include <memory>
+#include <optional>
+#include <string>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -8,34 +10,78 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "jobs/options/load_job.h"
-#include "jobs/report/inspection_report.h"
+#include "jobs/report/inspection/inspection_report.h"
+#include "jobs/report/inspection/parallelism_report.h"
 #include "jobs/run/inspection.h"
+#include "jobs/run/parallelism/parallelism_costs.h"
 
 namespace arbalest::cli {
 
 namespace {
 
+constexpr int kMostDevices = 100'000;
+
 struct InspectArguments {
   JobArguments job;
   bool json = false;
   bool expand = false;
+  std::optional<std::string> links;  // with it, the table of parallelism is printed
+  int devices = 0;
+  std::optional<std::string> flops;
 };
+
+template <typename Result>
+void print(const Result& result, bool as_json) {
+  fmt::print("{}", as_json ? jobs::to_json(result).dump(2) + "\n" : jobs::to_text(result));
+}
+
+jobs::AssumedDevices assumed_devices(const InspectArguments& arguments) {
+  jobs::AssumedDevices devices{.count = arguments.devices, .link = jobs::parse_link("--links", *arguments.links)};
+  if (arguments.flops) devices.flops_per_second = jobs::parse_compute_speed("--flops", *arguments.flops);
+  return devices;
+}
 
 int inspect(const InspectArguments& arguments) {
   if (arguments.expand) {
     fmt::print("{}", jobs::expand_job(jobs::read_job_file(arguments.job.path), arguments.job.overrides));
     return kOk;
   }
+  std::optional<jobs::AssumedDevices> devices;
+  if (arguments.links) devices = assumed_devices(arguments);
   const jobs::JobOptions job = load(arguments.job);
   log_warnings(job.warnings);
+  if (devices) {
+    print(jobs::parallelism_costs(job, *devices), arguments.json);
+    return kOk;
+  }
   const jobs::Inspection inspection = jobs::inspect(job);
   log_warnings(inspection.warnings);
-  if (arguments.json) {
-    fmt::print("{}\n", jobs::to_json(inspection).dump(2));
-  } else {
-    fmt::print("{}", jobs::to_text(inspection));
-  }
+  print(inspection, arguments.json);
   return kOk;
+}
+
+void add_assumed_devices(CLI::App& command, InspectArguments& arguments, CLI::Option* expand) {
+  CLI::Option* links =
+      command
+          .add_option(
+              "--links", arguments.links,
+              "Instead, print what each layer sends between --devices-assumed for a mini-batch, and how long "
+              "that takes, data-parallel and split over the devices: speed and latency of a device's link, such "
+              "as 12GB/s,5us or 40Gbit/s,20us")
+          ->type_name("SPEED,LATENCY")
+          ->excludes(expand);
+  CLI::Option* devices = command
+                             .add_option("--devices-assumed", arguments.devices,
+                                         fmt::format("Number of devices for --links, from 2 to {}", kMostDevices))
+                             ->type_name("P")
+                             ->check(CLI::Range(2, kMostDevices))
+                             ->needs(links);
+  links->needs(devices);
+  command
+      .add_option("--flops", arguments.flops,
+                  "With --links, also tell what each device computes in the meantime: its speed, such as 10TFLOP/s")
+      ->type_name("SPEED")
+      ->needs(links);
 }
 
 }  // namespace
@@ -44,14 +90,19 @@ Command add_inspect(CLI::App& program) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = program.add_subcommand(
       "inspect", "Show a job's layers, shapes, parameters, FLOPs, bytes, how many learners fit, and learning rate");
-  command->footer("Example:\n  arbalest inspect configs/lenet-mnist.txtpb --set training.batch_size=64\n\n" +
-                  std::string(kExitCodesHelp));
+  command->footer(
+      "Examples:\n"
+      "  arbalest inspect configs/lenet-mnist.txtpb --set training.batch_size=64\n"
+      "  arbalest inspect configs/lenet-mnist.txtpb --links 12GB/s,5us --devices-assumed 4\n\n" +
+      std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
   CLI::Option* json = command->add_flag("--json", arguments->json, "Print JSON");
-  command
-      ->add_flag("--expand", arguments->expand,
-                 "Instead, print the job file with the layers of its model of the zoo listed one by one")
-      ->excludes(json);
+  CLI::Option* expand =
+      command
+          ->add_flag("--expand", arguments->expand,
+                     "Instead, print the job file with the layers of its model of the zoo listed one by one")
+          ->excludes(json);
+  add_assumed_devices(*command, *arguments, expand);
   return {command, [arguments] { return inspect(*arguments); }};
 }
 

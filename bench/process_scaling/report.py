@@ -19,6 +19,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 from figures.chart import Axis, line_chart  # noqa: E402
+from figures.tables import replace_tables, table  # noqa: E402
 from process_scaling.measure import MODELS, WIRES  # noqa: E402
 from process_scaling.model import SCHEMES, Job, Machine, all_reduce, efficiency, fit, traffic  # noqa: E402
 
@@ -29,7 +30,6 @@ TITLES = {"lenet": "LeNet", "resnet20": "ResNet-20", "resnet50": "ResNet-50"}
 ETHERNET = {"1 Gbit/s": (50e-6, 1e9), "10 Gbit/s": (20e-6, 10e9), "100 Gbit/s": (10e-6, 100e9)}
 PAIRS = {"configs/lenet-mnist.txtpb": ("lenet", "sma"), "resnet20-16x400.txtpb": ("resnet20", "s_sgd")}
 CORES = 2
-HEADING = "## Tables"
 
 
 class Unfit(Exception):
@@ -98,11 +98,6 @@ class Measured:
         copies = self.sums("shared memory", 2)
         nearest = min(copies, key=lambda row: abs(math.log(row["elements"] / elements)))
         return nearest["memcpy_seconds"] / (8 * nearest["elements"])
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(row) + " |" for row in (header, ["---"] * len(header), *rows)]
-    return "\n".join(lines) + "\n"
 
 
 def links_table(measured):
@@ -247,10 +242,7 @@ def main():
         measured = Measured([json.loads(line) for line in arguments.rows.read_text(encoding="utf-8").splitlines()])
         tables = report(measured, arguments.pairs)
         if arguments.page:
-            before, heading, _ = arguments.page.read_text(encoding="utf-8").partition(f"{HEADING}\n")
-            if not heading:
-                raise Unfit(f'{arguments.page}: there is no heading "{HEADING}"')
-            arguments.page.write_text(f"{before}{HEADING}\n\n{tables}", encoding="utf-8")
+            replace_tables(arguments.page, tables)
         else:
             print(tables)
         if arguments.figures:

@@ -17,14 +17,20 @@ namespace arbalest::engine::process {
 
 PreparedAllReduce::PreparedAllReduce(CommunicationThread* communication, std::span<float> values,
                                      AllReduceMethod method, const AllReduceOptions& options)
-    : communication_(communication), method_(method) {
+    : communication_(communication) {
   if (communication_ == nullptr) return;
   const Transport& transport = communication_->transport();
-  if (method_ == AllReduceMethod::kCanonical) {
+  if (method == AllReduceMethod::kCanonical) {
     operation_ = std::make_unique<AllReduce>(values, transport.rank(), transport.size(), options);
   } else {
     operation_ = std::make_unique<LibraryAllReduce>(values);
   }
+  submission_.operation = operation_.get();
+  submission_.waits_for_turn = method == AllReduceMethod::kLibrary;
+}
+
+PreparedAllReduce::PreparedAllReduce(CommunicationThread* communication, std::unique_ptr<Operation> operation)
+    : communication_(communication), operation_(std::move(operation)) {
   submission_.operation = operation_.get();
 }
 
@@ -34,7 +40,6 @@ void PreparedAllReduce::start(std::uint64_t turn) {
   if (communication_ == nullptr) return;
   submission_.channel = all_reduce_channel(turn);
   submission_.turn = turn;
-  submission_.waits_for_turn = method_ == AllReduceMethod::kLibrary;
   communication_->start(submission_);
 }
 
@@ -115,6 +120,10 @@ std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> va
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::kOutOfMemory, "out of memory for the buffers of an all-reduce of {} numbers", values.size());
   }
+}
+
+std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::unique_ptr<Operation> operation) {
+  return std::make_unique<PreparedAllReduce>(communication_.get(), std::move(operation));
 }
 
 std::uint64_t World::next_turn() noexcept {

@@ -150,6 +150,20 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
            {{"validate", ""}, "JOB: the name is empty"},
            {{"evaluate", "no-such-run"}, "'no-such-run' is not the directory of a run: it does not exist"},
            {{"evaluate", "."}, "'.' is not the directory of a run: it has no job.txtpb"},
+           {{"inspect", "x.txtpb", "--links", "12GB/s,5us"}, "--links requires --devices-assumed"},
+           {{"inspect", "x.txtpb", "--devices-assumed", "4"}, "--devices-assumed requires --links"},
+           {{"inspect", "x.txtpb", "--flops", "1TFLOP/s"}, "--flops requires --links"},
+           {{"inspect", "x.txtpb", "--links", "12", "--devices-assumed", "4"},
+            "--links: '12' is not a speed and a latency; write both, like 12GB/s,5us"},
+           {{"inspect", "x.txtpb", "--links", "", "--devices-assumed", "4"}, "write both, like 12GB/s,5us"},
+           {{"inspect", "x.txtpb", "--links", "-1GB/s,5us", "--devices-assumed", "4"},
+            "--links: the speed must be positive and finite (got -1GB/s)"},
+           {{"inspect", "x.txtpb", "--links", "12Gb/s,5us", "--devices-assumed", "4"}, "the unknown unit 'Gb/s'"},
+           {{"inspect", "x.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "0"},
+            "--devices-assumed: Value 0 not in range 2 to 100000"},
+           {{"inspect", "x.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "4", "--flops", "10"},
+            "--flops: the compute speed '10' has no unit; write it like 10TFLOP/s"},
+           {{"inspect", "x.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "4", "--expand"}, "--links"},
            {{"evaluate", std::string(300, 'x')}, "is not the directory of a run: File name too long"},
        }) {
     INFO(test.arguments.front());
@@ -293,6 +307,28 @@ TEST_CASE("inspect: shows the layers, and the parameters of Caffe's LeNet") {
   CHECK(report["parameters"] == 431080);
   CHECK(report["arena_bytes"] < report["arena_bytes_without_reuse"]);
   CHECK(report["learners_that_fit"] >= 1);
+}
+
+TEST_CASE("inspect: --links prints what layers send between the assumed devices, instead of everything else") {
+  const Program program;
+  write_text(program / "job.txtpb", kJob);
+  const std::vector<std::string> command = {"inspect", "job.txtpb", "--links", "12GB/s,5us", "--devices-assumed", "4"};
+  const Completed text = program.run(command);
+  INFO(text.err);
+  REQUIRE(text.exit_code == 0);
+  CHECK_THAT(text.out, ContainsSubstring("dense1") && ContainsSubstring("2,403,000") && ContainsSubstring("split"));
+  CHECK_THAT(text.out, !ContainsSubstring("learning rate"));
+  std::vector<std::string> with_flops = command;
+  with_flops.insert(with_flops.end(), {"--flops", "10TFLOP/s", "--json", "--set", "training.batch_size=64"});
+  const Completed json = program.run(with_flops);
+  INFO(json.err);
+  REQUIRE(json.exit_code == 0);
+  const auto report = nlohmann::json::parse(json.out);
+  CHECK(report["devices"] == 4);
+  CHECK(report["batch_size"] == 64);
+  CHECK(report["flops_per_second"] == 1e13);
+  CHECK(report["layers"].size() == 4);
+  CHECK_THAT(program.run({"inspect", "--help"}).out, ContainsSubstring("--devices-assumed P"));
 }
 
 }  // namespace arbalest::tests

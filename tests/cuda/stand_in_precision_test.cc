@@ -2,7 +2,7 @@
 #include "engine/precision.h"
 
 #include "jobs/options/load_job.h"
-#include "jobs/report/inspection_report.h"
+#include "jobs/report/inspection/inspection_report.h"
 #include "jobs/run/inspection.h"
 #include "learners/learner_pool.h"
 #include "tests/cuda_stand_in/stand_in.h"

@@ -12,7 +12,7 @@ PROGRAM = os.environ["ARBALEST_PROGRAM"]
 RUN = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 LINKED = [*RUN, "bench/README.md", "bench/results/README.md"]
 GUIDES = [
-    "guide", "jobs", "data", "models", "tuning", "benchmarks", "checkpoints", "cuda", "design", "distributed", "onnx", "predict", "synchronization", "weights"
+    "guide", "jobs", "data", "models", "tuning", "benchmarks", "checkpoints", "cuda", "design", "distributed", "onnx", "parallelism", "predict", "synchronization", "weights"
 ]
 
 

@@ -6,7 +6,7 @@
 
 #include "jobs/messages/text.h"
 #include "jobs/report/console_reporter.h"
-#include "jobs/report/inspection_report.h"
+#include "jobs/report/inspection/inspection_report.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

@@ -1,4 +1,4 @@
-#include "jobs/report/inspection_report.h"
+#include "jobs/report/inspection/inspection_report.h"
 
 #include <numeric>
 

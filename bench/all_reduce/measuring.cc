@@ -1,0 +1,192 @@
+#include "bench/all_reduce/measuring.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+namespace arbalest::bench {
+
+using engine::process::AllReduceMethod;
+using engine::process::PreparedAllReduce;
+
+namespace {
+
+constexpr int kWarmUpTurns = 3;
+constexpr std::size_t kFloatsOfTurn = std::size_t{1} << 21;
+constexpr std::size_t kMessages[] = {1, 250, 2'500, 25'000, 250'000, 2'500'000};  // floats
+constexpr std::size_t kAdded = 250'000;                                           // floats
+
+constexpr Method kMethods[] = {
+    {.name = "canonical", .algorithm = Algorithm::kPairwise},
+    {.name = "ring", .algorithm = Algorithm::kRing, .exchanges = ring},
+    {.name = "halving-doubling", .algorithm = Algorithm::kHalvingDoubling, .exchanges = halving_doubling},
+    {.name = "binomial tree", .algorithm = Algorithm::kBinomialTree, .exchanges = binomial_tree},
+    {.name = "MPI_Iallreduce, polled", .method = AllReduceMethod::kLibrary},
+    {.name = "MPI_Allreduce, blocking", .method = AllReduceMethod::kLibrary, .is_blocking = true}};
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+int calls_for(std::size_t elements) {
+  return static_cast<int>(std::clamp<std::size_t>(kFloatsOfTurn / elements, 1, 200));
+}
+
+double fastest(const std::vector<double>& seconds) { return *std::ranges::min_element(seconds); }
+
+std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
+  std::vector<double> ratios(over.size());
+  std::ranges::transform(over, under, ratios.begin(), std::divides<>());
+  return ratios;
+}
+
+}  // namespace
+
+std::span<const Method> methods() { return kMethods; }
+
+Measuring::Sum Measuring::prepare(const Method& method, std::span<float> values) {
+  if (method.exchanges != nullptr) {
+    return world_.prepare_all_reduce(
+        std::make_unique<ExchangeSum>(values, method.exchanges(world_.rank(), world_.size(), values.size())));
+  }
+  world_.set_all_reduce(method.method, measurements_.options);
+  return world_.prepare_all_reduce(values);
+}
+
+double Measuring::seconds_of(const Method& method, PreparedAllReduce& sum, int calls) {
+  world_.barrier();
+  transport_.set_blocking(method.is_blocking);
+  return seconds_of(
+      [&] {
+        sum.start(world_.next_turn());
+        sum.wait();
+      },
+      calls);
+}
+
+double Measuring::seconds_of(const std::function<void()>& work, int calls) {
+  world_.barrier();
+  const double begin = seconds_now();
+  for (int call = 0; call < calls; ++call) work();
+  return (seconds_now() - begin) / calls;
+}
+
+double Measuring::message_seconds(std::size_t elements) {
+  std::vector<float> values(elements);
+  const Method there_and_back{.name = "ping-pong", .exchanges = ping_pong};
+  const Sum messages = prepare(there_and_back, values);
+  Seconds own(1);
+  for (int turn = -kWarmUpTurns; turn < measurements_.turns; ++turn) {
+    const double seconds = seconds_of(there_and_back, *messages, calls_for(elements)) / 2.0;
+    if (turn >= 0) own[0].push_back(seconds);
+  }
+  return fastest(slowest(own).front());
+}
+
+void Measuring::fit() {
+  std::vector<MessageTime> messages;
+  for (const std::size_t elements : kMessages) {
+    messages.push_back({static_cast<double>(elements * sizeof(float)), message_seconds(elements)});
+  }
+  std::vector<float> sum(kAdded);
+  const std::vector<float> addend(kAdded);
+  Seconds own(1);
+  for (int turn = 0; turn < measurements_.turns; ++turn) {
+    own[0].push_back(
+        seconds_of([&] { std::transform(sum.begin(), sum.end(), addend.begin(), sum.begin(), std::plus<>()); },
+                   calls_for(kAdded)));
+  }
+  const double adding = fastest(slowest(own).front());
+  if (world_.rank() != 0) return;
+  link_ = fit_link(messages);
+  seconds_per_added_byte_ = adding / (kAdded * sizeof(float));
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const MessageTime& message : messages) {
+    const double predicted = link_->latency_seconds + message.bytes * link_->seconds_per_byte;
+    rows.push_back({{"bytes", message.bytes}, {"seconds", message.seconds}, {"predicted_seconds", predicted}});
+  }
+  print_result("cost of a message between pairs of ranks at the same time, and of an addition",
+               {{"processes", world_.size()},
+                {"turns", measurements_.turns},
+                {"messages", rows},
+                {"latency_seconds", link_->latency_seconds},
+                {"seconds_per_byte", link_->seconds_per_byte},
+                {"seconds_per_added_byte", seconds_per_added_byte_}});
+}
+
+void Measuring::measure(std::size_t elements) {
+  std::vector<float> values(elements);  // zeros, which stay zeros however often they are summed
+  std::vector<float> copy(elements);
+  volatile float sink = 0.0F;  // keeps the copies
+  const std::function<void()> copying = [&] {
+    std::memcpy(copy.data(), values.data(), values.size() * sizeof(float));
+    sink = copy[values.size() / 2];
+  };
+  std::vector<Sum> sums;
+  for (const Method& method : methods_) sums.push_back(prepare(method, values));
+  const int calls = calls_for(elements);
+  Seconds own(methods_.size() + 1);
+  for (int turn = -kWarmUpTurns; turn < measurements_.turns; ++turn) {
+    for (std::size_t m = 0; m < own.size(); ++m) {
+      const double seconds = m < sums.size() ? seconds_of(methods_[m], *sums[m], calls) : seconds_of(copying, calls);
+      if (turn >= 0) own[m].push_back(seconds);
+    }
+  }
+  const Seconds seconds = slowest(own);
+  if (world_.rank() == 0) report(elements, calls, seconds);
+}
+
+Measuring::Seconds Measuring::slowest(const Seconds& own) {
+  Seconds seconds = own;
+  for (std::vector<double>& turns : seconds) {
+    const std::string bytes(reinterpret_cast<const char*>(turns.data()), turns.size() * sizeof(double));
+    for (const std::string& of_rank : world_.gather(bytes)) {
+      std::vector<double> other(turns.size());
+      std::memcpy(other.data(), of_rank.data(), of_rank.size());
+      for (std::size_t i = 0; i < turns.size(); ++i) turns[i] = std::max(turns[i], other[i]);
+    }
+  }
+  return seconds;
+}
+
+void Measuring::report(std::size_t elements, int calls, const Seconds& seconds) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const double sent_bytes = 2.0 * 4.0 * static_cast<double>(elements) * (world_.size() - 1) / world_.size();
+  for (std::size_t m = 0; m < seconds.size(); ++m) {
+    const bool is_copy = m == methods_.size();
+    const Summary summary = summarize(seconds[m]);
+    nlohmann::ordered_json row = {{"name", is_copy ? "memcpy" : methods_[m].name},
+                                  {"seconds", to_json(summary)},
+                                  {"fastest_seconds", fastest(seconds[m])}};
+    std::string comparison;
+    if (methods_.back().is_blocking) {
+      const Summary ratio = summarize(ratios(seconds[methods_.size() - 1], seconds[m]));
+      row["speed_over_blocking"] = to_json(ratio);
+      comparison = fmt::format("{:5.2f} of the speed of MPI_Allreduce  ", ratio.median);
+    }
+    if (link_ && !is_copy && methods_[m].algorithm) {
+      row["predicted_seconds"] =
+          predicted_seconds(*methods_[m].algorithm, *link_, seconds_per_added_byte_, world_.size(), elements);
+    }
+    const double bytes = is_copy ? 4.0 * static_cast<double>(elements) : sent_bytes;
+    row["gigabytes_per_second"] = bytes / summary.median / 1e9;
+    rows.push_back(row);
+    fmt::print(stderr, "{:>9} floats  {:<24} {:10.1f} us  {}spread {:.1f} %\n", elements,
+               row["name"].get<std::string>(), summary.median * 1e6, comparison, summary.spread() * 100.0);
+  }
+  if (link_) {
+    rows.push_back({{"name", "NCCL"}, {"skipped", "NCCL sums vectors of GPUs, and these are vectors of processors"}});
+  }
+  print_result("all-reduce between processes beside MPI's", {{"processes", world_.size()},
+                                                             {"elements", elements},
+                                                             {"calls_per_turn", calls},
+                                                             {"chunk", measurements_.options.chunk},
+                                                             {"window", measurements_.options.window},
+                                                             {"turns", measurements_.turns},
+                                                             {"results", rows}});
+}
+
+}  // namespace arbalest::bench

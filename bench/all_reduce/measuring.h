@@ -1,0 +1,69 @@
+// Measures methods of the all-reduce in turns, on all ranks of a world, and prints rows on rank 0.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bench/all_reduce/algorithms.h"
+#include "bench/all_reduce/cost_model.h"
+#include "bench/all_reduce/measured_transport.h"
+#include "bench/support/harness.h"
+#include "engine/process/world.h"
+
+namespace arbalest::bench {
+
+struct Method {
+  const char* name;
+  std::optional<Algorithm> algorithm = {};  // for the prediction
+  // A textbook algorithm, or else a method of the product.
+  std::vector<Exchange> (*exchanges)(int rank, int ranks, std::size_t elements) = nullptr;
+  engine::process::AllReduceMethod method = engine::process::AllReduceMethod::kCanonical;
+  bool is_blocking = false;
+};
+
+// The product's all-reduce is the first, MPI's blocking one the last.
+std::span<const Method> methods();
+
+struct Measurements {
+  int turns = 15;
+  engine::process::AllReduceOptions options = {};
+};
+
+class Measuring {
+ public:
+  Measuring(engine::process::World& world, MeasuredTransport& transport, std::span<const Method> methods,
+            const Measurements& measurements)
+      : world_(world), transport_(transport), methods_(methods), measurements_(measurements) {}
+
+  // Measures messages between pairs of ranks, and additions, for the predictions. Prints a row.
+  void fit();
+  // The methods take turns, and memcpy with them. Prints a row.
+  void measure(std::size_t elements);
+
+ private:
+  // Seconds of a call: the slowest rank's, by contender and turn. Filled on rank 0.
+  using Seconds = std::vector<std::vector<double>>;
+  using Sum = std::unique_ptr<engine::process::PreparedAllReduce>;
+
+  Sum prepare(const Method& method, std::span<float> values);
+  double seconds_of(const Method& method, engine::process::PreparedAllReduce& sum, int calls);
+  // Calls `work` on all ranks at the same time.
+  double seconds_of(const std::function<void()>& work, int calls);
+  // Returns the seconds of the fastest turn, because other work of the machine only adds to a turn.
+  double message_seconds(std::size_t elements);
+  Seconds slowest(const Seconds& own);
+  void report(std::size_t elements, int calls, const Seconds& seconds);
+
+  engine::process::World& world_;
+  MeasuredTransport& transport_;
+  const std::span<const Method> methods_;
+  const Measurements measurements_;
+  std::optional<LinkCosts> link_;
+  double seconds_per_added_byte_ = 0.0;
+};
+
+}  // namespace arbalest::bench
