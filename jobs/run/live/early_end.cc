@@ -1,6 +1,5 @@
 #include "jobs/run/live/early_end.h"
 
-#include <cstring>
 #include <optional>
 #include <string>
 
@@ -8,16 +7,6 @@
 #include "jobs/messages/text.h"
 
 namespace arbalest::jobs {
-
-namespace {
-
-// The name of a signal: "SIGINT".
-std::string signal_name(int signal) {
-  const char* name = sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
-
-}  // namespace
 
 Requests end_requests(const LiveRun& run, double epoch_seconds) {
   Requests requests;
