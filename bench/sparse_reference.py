@@ -5,7 +5,7 @@
     bench/sparse_reference.py rows.libsvm --features 5000 --l1 1e-3
 
 Prints a JSON object for each solver, with the objective that docs/sparse.md states. saga does not penalize the bias, as
-Arbalest; liblinear does, so it is given a bias of 1000 times the length, whose penalty is small. Needs scikit-learn.
+Arbalest; liblinear does, so it is given a bias of 1000 times the length, whose penalty is small. Needs scikit-learn 1.8 or newer.
 """
 import argparse
 import json
@@ -34,7 +34,7 @@ def main():
     rows, labels = load_svmlight_file(options.file, n_features=options.features)
     solvers = {"saga": {"tol": 1e-6}, "liblinear": {"tol": 1e-6, "intercept_scaling": 1000.0}}
     for name, settings in solvers.items():
-        model = LogisticRegression(penalty="l1", solver=name, C=1.0 / (len(labels) * options.l1),
+        model = LogisticRegression(l1_ratio=1.0, solver=name, C=1.0 / (len(labels) * options.l1),
                                    max_iter=options.iterations, random_state=1, **settings)
         start = time.perf_counter()
         model.fit(rows, labels)

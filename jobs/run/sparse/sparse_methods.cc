@@ -1,5 +1,6 @@
 #include "jobs/run/sparse/sparse_methods.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -72,16 +73,17 @@ class Hogwild final : public SparseMethod {
   SparseEpoch train(int number, bool /*is_last*/, const std::atomic<int>* stop_signal) override {
     const float rate = learning_rate_.at(number - 1, 1);
     const scheduler::HogwildEpoch epoch = solver_.epoch(static_cast<std::uint64_t>(number) - 1, rate, stop_signal);
-    // The losses of the steps are those of many models; the run reports the loss of the one that it has now.
+    return {.is_whole = epoch.is_whole, .rows = epoch.rows, .learning_rate = rate};
+  }
+
+  // The losses of the steps were those of many models; a run reports the loss of the one that it has now.
+  void measure(SparseEpoch& epoch) const override {
     const scheduler::LogisticScores scores = scheduler::evaluate(solver_.model(), rows_);
-    std::int64_t non_zeros = 0;
-    for (const float weight : solver_.model().weights) non_zeros += weight != 0.0F ? 1 : 0;
-    return {.is_whole = epoch.is_whole,
-            .rows = epoch.rows,
-            .loss = scores.loss,
-            .accuracy = scores.accuracy,
-            .learning_rate = rate,
-            .progress = {scores.loss, non_zeros}};
+    epoch.loss = scores.loss;
+    epoch.accuracy = scores.accuracy;
+    epoch.progress.objective = scores.loss;
+    epoch.progress.non_zeros =
+        std::ranges::count_if(solver_.model().weights, [](float weight) { return weight != 0.0F; });
   }
 
   scheduler::LinearModel model() const override { return solver_.model(); }

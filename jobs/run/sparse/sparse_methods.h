@@ -28,6 +28,8 @@ class SparseMethod {
   virtual ~SparseMethod() = default;
   // Trains epoch `number`, from 1. `is_last`: the run ends after it, whatever it finds. `stop_signal` may be null.
   virtual SparseEpoch train(int number, bool is_last, const std::atomic<int>* stop_signal) = 0;
+  // Sets the loss, accuracy and progress of the epoch that has just been trained, if train() has not.
+  virtual void measure(SparseEpoch& epoch) const { static_cast<void>(epoch); }
   virtual scheduler::LinearModel model() const = 0;
 };
 

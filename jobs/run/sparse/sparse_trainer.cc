@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
@@ -88,17 +90,16 @@ class SparseTrainer {
   }
 
   void announce() {
-    RunStart start{.job = job_.name,
-                   .model = model_text(*job_.sparse),
-                   .data = data_text(*job_.sparse, train_rows_, test_rows_),
-                   .devices = summary_.devices,
-                   .learners_per_device = job_.learners_per_device,
-                   .learners_change = {},
-                   .classes = 2,
-                   .batch_size = std::holds_alternative<HogwildOptions>(job_.sparse->scheme) ? 1 : train_rows_.rows(),
-                   .scheme = scheme_text(*job_.sparse),
-                   .max_epochs = job_.training.max_epochs,
-                   .target_accuracy = {}};
+    RunStart start;
+    start.job = job_.name;
+    start.model = model_text(*job_.sparse);
+    start.data = data_text(*job_.sparse, train_rows_, test_rows_);
+    start.devices = summary_.devices;
+    start.learners_per_device = job_.learners_per_device;
+    start.classes = 2;
+    start.batch_size = std::holds_alternative<HogwildOptions>(job_.sparse->scheme) ? 1 : train_rows_.rows();
+    start.scheme = scheme_text(*job_.sparse);
+    start.max_epochs = job_.training.max_epochs;
     start.elapsed_seconds = seconds_since(start_);
     start.warnings = job_.warnings;
     start.data_root = std::filesystem::absolute(context_.data_root).lexically_normal().string();
@@ -119,9 +120,17 @@ class SparseTrainer {
                                        "scale the features to about [-1, 1], or make the steps smaller");
         return;
       }
+      refuse_save_requests();
       if (done.has_ended) return;
       if (context_.stop_signal != nullptr && *context_.stop_signal != 0) return stop();
     }
+  }
+
+  void refuse_save_requests() {
+    if (context_.save_requests == nullptr || *context_.save_requests == refused_requests_) return;
+    refused_requests_ = *context_.save_requests;
+    tell(&RunObserver::on_warning,
+         std::string("SIGUSR1 asks for a checkpoint, but a job with sparse_logistic saves none"));
   }
 
   // Trains an epoch, or the part of one up to a signal, and evaluates the model.
@@ -132,6 +141,7 @@ class SparseTrainer {
     training_seconds_ += epoch_seconds_;
     summary_.examples += last_.rows;
     const Clock::time_point evaluation = context_.now();
+    method_->measure(last_);
     const scheduler::LogisticScores scores = scheduler::evaluate(method_->model(), test_rows_);
     evaluation_seconds_ = seconds_since(evaluation);
     summary_.test_accuracy = scores.accuracy;
@@ -224,6 +234,7 @@ class SparseTrainer {
   double epoch_seconds_ = 0.0;
   double evaluation_seconds_ = 0.0;
   double training_seconds_ = 0.0;
+  int refused_requests_ = 0;  // of RunContext::save_requests
   RunSummary summary_;
 };
 
