@@ -183,7 +183,7 @@ TEST_CASE("sparse run: the last epoch of max_epochs looks at all coordinates") {
 
 TEST_CASE("sparse run: steps that are too long diverge and say so") {
   SparseRun run;
-  tests::write_text(run.root() / "train.libsvm", "+1 1:1e30 2:1e30\n-1 1:1e30\n+1 2:1e30\n-1 1:1e30 2:-1e30\n");
+  tests::write_text(run.root() / "train.libsvm", "+1 1:1e38 2:1e38\n-1 1:1e38\n+1 2:1e38\n-1 1:1e38 2:-1e38\n");
   const RunSummary summary = run.train(SparseRun::job("hogwild {}", {"learning_rate.base=1000"}));
   CHECK(summary.status == RunStatus::kDiverged);
   CHECK_THAT(summary.message, ContainsSubstring("is not finite after"));
