@@ -71,6 +71,18 @@ void check_dry_run(const TrainArguments& arguments) {
   }
 }
 
+// Throws kUsage for options that need checkpoints or streams of tasks, which a sparse model has not.
+void check_sparse(const TrainArguments& arguments) {
+  if (arguments.resume != "none") {
+    engine::fail(engine::ErrorKind::kUsage,
+                 "--resume needs a model of layers: a job with sparse_logistic saves no "
+                 "checkpoints; leave it out and train anew");
+  }
+  if (!arguments.trace.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--trace needs a model of layers: sparse_logistic has no streams of tasks");
+  }
+}
+
 // A dry run has nothing to save, so signals end it as they end any program.
 int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   jobs::together(world, [&] { check_dry_run(arguments); });
@@ -147,6 +159,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& save_requests = catch_save_requests();
   require_same_arguments(world, arguments);
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
+  if (job.sparse) check_sparse(arguments);
   jobs::RunContext context;
   context.world = &world;
   context.program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit());

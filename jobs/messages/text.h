@@ -1,4 +1,4 @@
-// Formats numbers for people.
+// Formats numbers and signals for people.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,8 @@ std::string counted(std::int64_t count, std::string_view noun);  // "1 epoch", "
 std::string duration(double seconds);                            // "0:07", "12:34", "1:02:03"
 std::string percent(double fraction);        // 0.98765 -> "98.76 %", rounded down: 0.98999 is not 99 %
 std::string bytes_text(std::int64_t bytes);  // "1.50 MiB"
+
+std::string signal_name(int signal);  // "SIGINT"
 
 std::string loss_text(double loss);  // "0.2345", "2.112e+21", "nan"
 // "1 epoch", "0.6 epochs", "0.004 epochs"

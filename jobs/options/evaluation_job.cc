@@ -10,6 +10,7 @@
 #include "jobs/options/load_job.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/sparse/sparse_reader.h"
 #include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {
@@ -59,12 +60,21 @@ JobOptions on_devices(const SourceText& source, const std::vector<std::string>& 
   return job;
 }
 
+// A sparse model is evaluated on the CPU, wherever it was trained.
+JobOptions on_cpu(const SourceText& source, const std::vector<std::string>& names) {
+  std::vector<std::string> settings;
+  for (const std::string& name : names) settings.push_back("devices=" + name);
+  if (names.empty()) settings.emplace_back("devices=cpu");
+  return parse_job(source, settings);
+}
+
 }  // namespace
 
 JobOptions load_for_evaluation(const std::string& path, std::span<const std::string> devices) {
   const SourceText source = read_job_file(path);
   const v1::Job written = written_job(source);
   std::vector<std::string> names(devices.begin(), devices.end());
+  if (is_sparse(written)) return on_cpu(source, names);
   std::vector<std::string> warnings;
   if (!names.empty()) {
     const std::string problem = why_not_here(names);

@@ -20,6 +20,7 @@
 #include "engine/process/world.h"
 #include "engine/update_rule.h"
 #include "jobs/options/parameters/initialize_options.h"
+#include "jobs/options/sparse/sparse_options.h"
 #include "scheduler/learning_rate.h"
 #include "scheduler/moving_average.h"
 #include "sma/options.h"
@@ -41,7 +42,7 @@ struct DataFiles {
 
 struct DataOptions {
   // kIdx: MNIST and Fashion-MNIST. kNpy: arrays of bytes; kFloatNpy: arrays of floating-point numbers.
-  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kFloatNpy, kRatings };
+  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kFloatNpy, kRatings, kLibsvm };
   Kind kind = Kind::kDigits;
   // Directory of the files, relative to the data root unless absolute; unused for digits.
   std::string directory;
@@ -152,7 +153,10 @@ struct ProcessOptions {
 
 struct JobOptions {
   std::string name;
-  std::shared_ptr<const dataflow::Graph> graph;
+  std::shared_ptr<const dataflow::Graph> graph;  // null for a sparse model
+  // Set for a sparse model. Of the other fields such a job has: name, training.max_epochs, training.seed, devices,
+  // learners_per_device, warnings and resolved_text.
+  std::optional<SparseOptions> sparse = {};
   DataOptions data;
   TrainingOptions training;
   OptimizerOptions optimizer;

@@ -16,6 +16,7 @@
 #include "jobs/options/readers/job_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/value_checks.h"
+#include "jobs/options/sparse/sparse_reader.h"
 #include "jobs/options/text/issue_origin.h"
 #include "jobs/options/text/issue_report.h"
 #include "jobs/options/text/overrides.h"
@@ -52,6 +53,10 @@ std::string read_file(const std::string& path) {
 // Sets defaults and reads the job; adds mistakes to `issues`.
 JobOptions read_checked(v1::Job& job, const std::string& file, dataflow::FieldIssues& issues) {
   check_values(job, issues);
+  if (is_sparse(job)) {
+    fill_sparse_defaults(job, file);
+    return read_sparse_job(job, issues);
+  }
   fill_defaults(job, file);
   return read_job(job, issues);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/safetensors.h"
+#include "jobs/options/sparse/graph_needed.h"
 #include "jobs/run/weights/describe_model.h"
 #include "jobs/run/weights/saved_model.h"
 
@@ -33,6 +34,7 @@ ModelDescription read_description(const JobOptions& job, const std::string& path
 }  // namespace
 
 DescribedModel read_described_model(JobOptions job, const std::string& path, const std::string& sha256) {
+  require_graph(job, "arbalest predict");
   std::vector<dataflow::NamedTensor> tensors = read_finite_model(path, sha256);
   ModelDescription description = read_description(job, path);
   return {std::move(job), std::move(description), std::move(tensors)};

@@ -19,7 +19,8 @@ namespace {
 constexpr double kLineIntervalSeconds = 10.0;  // if there is no bar
 
 std::string rate(const RunStart& start, double images_per_second) {
-  return grouped(std::llround(images_per_second)) + (start.metric == Metric::kRmse ? " ratings/s" : " images/s");
+  const char* unit = !start.scheme.empty() ? "rows" : start.metric == Metric::kRmse ? "ratings" : "images";
+  return fmt::format("{} {}/s", grouped(std::llround(images_per_second)), unit);
 }
 
 // The score as text, "98.12 %" or "0.8412".
@@ -46,6 +47,11 @@ const std::optional<double>& best_of(const RunSummary& summary) {
   return is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
 }
 
+std::string work_text(const RunStart& start) {
+  if (!start.scheme.empty()) return start.scheme;
+  return fmt::format("mini-batches of {} each, {}", start.batch_size, to_string(start.precision));
+}
+
 std::string start_text(const RunStart& start) {
   std::string stop = "after " + counted(start.max_epochs, "epoch");
   if (start.target_accuracy) {
@@ -63,9 +69,8 @@ std::string start_text(const RunStart& start) {
       {"data", data},
       {"devices", fmt::format("{}", fmt::join(start.devices, " "))},
       {"learners",
-       fmt::format("{}{}; mini-batches of {} each, {}", learners_text(start.devices, start.learners_per_device),
-                   start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), start.batch_size,
-                   to_string(start.precision))},
+       fmt::format("{}{}; {}", learners_text(start.devices, start.learners_per_device),
+                   start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), work_text(start))},
       {"stop", stop}};
   if (!start.weights.empty()) rows.insert(rows.begin() + 2, {"weights", start.weights});
   if (start.resumed) {
@@ -91,6 +96,14 @@ std::string evaluation_text(const RunStart& start, const EpochRow& row) {
   return fmt::format("  {} loss {}  {} {}{}", to_string(set), loss_text(row.decisive_loss()),
                      metric_text(start.metric, set), score_text(start.metric, rmse.value_or(row.decisive_accuracy())),
                      top5_text(start, validates ? row.validation_top5_accuracy : row.test_top5_accuracy));
+}
+
+// "objective 0.3456, 1,234 weights are not 0"
+std::string sparse_text(const SparseProgress& sparse) {
+  std::string text = fmt::format("objective {:.6f}, {} not 0", sparse.objective,
+                                 sparse.non_zeros == 1 ? "1 weight is" : grouped(sparse.non_zeros) + " weights are");
+  if (sparse.kkt_violation) text += fmt::format(", largest KKT violation {:.2g}", *sparse.kkt_violation);
+  return text;
 }
 
 // "98.12 % after 4 epochs (best 98.30 %)"; the summary must have a score.
@@ -146,6 +159,7 @@ std::string summary_text(const RunStart& start, const RunSummary& summary) {
                         top5_text(start, summary.test_top5_accuracy)});
   }
   if (start.target_accuracy) rows.push_back({"time to accuracy", time_to_accuracy_text(start, summary)});
+  if (summary.sparse) rows.push_back({"model found", sparse_text(*summary.sparse)});
   rows.push_back({"throughput", rate(start, summary.images_per_second)});
   rows.push_back({"learners", learners_text(summary.devices, summary.learners_per_device)});
   if (!summary.model_sha256.empty() && !start.output_directory.empty()) {
@@ -212,6 +226,7 @@ void ConsoleReporter::on_epoch(const EpochRow& row) {
   say(fmt::format("epoch {}/{}  train loss {}{}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
                   loss_text(row.train_loss), train, evaluation_text(start_, row), rate(start_, row.images_per_second),
                   row.elapsed_seconds));
+  if (row.sparse) say(fmt::format("  {}\n", sparse_text(*row.sparse)));
   const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();
   if (!note.empty()) say(fmt::format("  {}\n", note));
 }

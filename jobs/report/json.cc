@@ -65,6 +65,13 @@ ordered_json validation_scores(const RunSummary& summary) {
   return scores;
 }
 
+ordered_json sparse_fields(const SparseProgress& sparse) {
+  ordered_json fields = {{"objective", null_unless_finite(sparse.objective)}, {"non_zeros", sparse.non_zeros}};
+  if (sparse.active_coordinates) fields["active_coordinates"] = *sparse.active_coordinates;
+  if (sparse.kkt_violation) fields["kkt_violation"] = null_unless_finite(*sparse.kkt_violation);
+  return fields;
+}
+
 ordered_json joined(std::initializer_list<ordered_json> parts) {
   ordered_json all = ordered_json::object();
   for (const ordered_json& part : parts) all.update(part);
@@ -109,6 +116,7 @@ ordered_json to_json(const RunStart& start) {
                       {"dropped_examples", start.dropped_examples},
                       {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
                       {"warnings", start.warnings}};
+  if (!start.scheme.empty()) row["scheme"] = start.scheme;
   if (!start.weights.empty()) row["weights"] = start.weights;
   return row;
 }
@@ -133,7 +141,11 @@ ordered_json to_json(const EpochRow& row) {
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
   ordered_json gap = ordered_json::object();
   if (row.averaging_loss_gap) gap["averaging_loss_gap"] = null_unless_finite(*row.averaging_loss_gap);
-  return joined({losses, test, validation, gap, rest});
+  ordered_json all = joined({losses, test, validation, gap, rest});
+  if (!row.sparse) return all;
+  for (const char* field : {"replica_distance", "replica_spread", "host_microseconds_per_step"}) all.erase(field);
+  all.update(sparse_fields(*row.sparse));
+  return all;
 }
 
 ordered_json to_json(const ResizeRow& row) {
@@ -235,7 +247,8 @@ ordered_json to_json(const RunSummary& summary) {
       {"precision", engine::to_string(summary.precision)},
       {"seed", summary.seed},
       {"model_sha256", summary.model_sha256}};
-  return joined({outcome, scores, validates ? validation_scores(summary) : ordered_json::object(), rest});
+  return joined({outcome, scores, validates ? validation_scores(summary) : ordered_json::object(), rest,
+                 summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
 }
 
 ordered_json to_json(const EvaluationResult& result) {

@@ -5,12 +5,14 @@
 #include "jobs/run/model_scores.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/session.h"
+#include "jobs/run/sparse/sparse_trainer.h"
 #include "jobs/run/trainer.h"
 #include "jobs/run/weights/initial_weights.h"
 
 namespace arbalest::jobs {
 
 DryRun dry_run(const JobOptions& job, const RunContext& context) {
+  if (job.sparse) return dry_run_sparse(job, context);
   JobOptions fitting = job;
   std::optional<InitialWeights> weights;
   engine::process::World alone;

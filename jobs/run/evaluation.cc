@@ -13,6 +13,7 @@
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/model_scores.h"
+#include "jobs/run/sparse/sparse_evaluation.h"
 #include "jobs/run/weights/saved_model.h"
 #include "scheduler/inference_fleet.h"
 
@@ -113,6 +114,7 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
 
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                               const RunContext& context, const EvaluationOptions& options) {
+  if (job.sparse) return evaluate_sparse_run(job, model_path, sha256, context.data_root, options);
   check(job, options);
   const std::vector<dataflow::NamedTensor> model = read_finite_model(model_path, sha256);
   engine::host::Pool pool(engine::host::usable_cores());

@@ -8,6 +8,7 @@
 #include "engine/cuda_devices.h"
 #include "jobs/messages/signed_bytes.h"
 #include "jobs/messages/text.h"
+#include "jobs/options/sparse/graph_needed.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"
 
@@ -82,6 +83,7 @@ void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspec
 }  // namespace
 
 Inspection inspect(const JobOptions& job) {
+  require_graph(job, "arbalest inspect");
   std::vector<std::unique_ptr<engine::Device>> devices;
   for (const engine::DeviceSpec& spec : job.devices) devices.push_back(engine::open_device(spec));
   const std::vector<std::unique_ptr<learners::LearnerPool>> pools = make_pools(job, devices);

@@ -51,6 +51,7 @@ struct RunStart {
   std::int64_t classes = 0;
   Metric metric = Metric::kAccuracy;
   std::int64_t batch_size = 0;  // per learner
+  std::string scheme = {};      // of a sparse model: how learners work together; "": on mini-batches
   engine::Precision precision = engine::Precision::kFloat32;
   int max_epochs = 0;
   std::optional<double> target_accuracy;
@@ -72,6 +73,16 @@ struct RunProgress {
   double images_per_second = 0.0;  // over the epoch so far
   double elapsed_seconds = 0.0;
   double remaining_seconds = 0.0;  // estimate up to max_epochs
+};
+
+// What else is known of a sparse model after an epoch.
+struct SparseProgress {
+  double objective = 0.0;      // loss on the training set, with the penalty
+  std::int64_t non_zeros = 0;  // weights that are not 0, without the bias
+  // Only with delayed_proximal: the coordinates that the KKT filter has not dropped, and the largest violation of the
+  // conditions of a minimum that the epoch has met.
+  std::optional<std::int64_t> active_coordinates = {};
+  std::optional<double> kkt_violation = {};
 };
 
 // One epoch: a line of metrics.jsonl.
@@ -102,7 +113,8 @@ struct EpochRow {
   std::optional<double> averaging_loss_gap = {};
   double training_seconds = 0.0;  // of this epoch, without its evaluation
   double evaluation_seconds = 0.0;
-  double host_microseconds_per_step = 0.0;  // CPU time of the one host thread that enqueues, per mini-batch
+  double host_microseconds_per_step = 0.0;    // CPU time of the one host thread that enqueues, per mini-batch
+  std::optional<SparseProgress> sparse = {};  // of a sparse model, which has no replicas and no host thread
 
   // Accuracy and loss on the set that the target accuracy refers to (RunStart::accuracy_set).
   double decisive_accuracy() const { return validation_accuracy ? *validation_accuracy : test_accuracy.value_or(0.0); }
@@ -207,7 +219,8 @@ struct RunSummary {
   std::vector<std::string> devices;
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 0;
-  std::string model_sha256;  // of model.safetensors
+  std::string model_sha256;                   // of model.safetensors
+  std::optional<SparseProgress> sparse = {};  // of a sparse model, after the last epoch
 };
 
 class RunObserver {

@@ -19,6 +19,7 @@
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/run_checkpoints.h"
+#include "jobs/run/sparse/sparse_trainer.h"
 
 namespace arbalest::jobs {
 
@@ -236,6 +237,8 @@ class Trainer {
 
 }  // namespace
 
-RunSummary train(const JobOptions& job, const RunContext& context) { return Trainer(job, context).run(); }
+RunSummary train(const JobOptions& job, const RunContext& context) {
+  return job.sparse ? train_sparse(job, context) : Trainer(job, context).run();
+}
 
 }  // namespace arbalest::jobs

@@ -15,6 +15,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/export/sha256.h"
 #include "jobs/interchange/export/onnx_export.h"
+#include "jobs/options/sparse/graph_needed.h"
 #include "jobs/run/weights/describe_model.h"
 #include "jobs/run/weights/saved_model.h"
 
@@ -113,6 +114,7 @@ Metadata metadata_of(const JobOptions& job, const std::filesystem::path& path) {
 
 ExportReport export_model(const JobOptions& job, const std::filesystem::path& path, const std::string& model_sha256,
                           const ExportOptions& options) {
+  require_graph(job, "arbalest export");
   const bool is_onnx = options.format == ExportFormat::kOnnx;
   if (options.softmax && !is_onnx) {
     engine::fail(engine::ErrorKind::kUsage, "--softmax is for --format onnx; a safetensors file holds weights only");

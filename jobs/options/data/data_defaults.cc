@@ -56,6 +56,11 @@ void fill_ratings(v1::Ratings& ratings) {
   if (!ratings.has_test_targets()) ratings.set_test_targets("test_targets.npy");
 }
 
+void fill_libsvm(v1::Libsvm& libsvm) {
+  if (!libsvm.has_train()) libsvm.set_train("train.libsvm");
+  if (!libsvm.has_test()) libsvm.set_test("test.libsvm");
+}
+
 void fill_directory(v1::Data& data, const std::string& default_directory, const std::string& file) {
   const FieldDescriptor* field = directory_field(data);
   if (field == nullptr) return;
@@ -77,6 +82,10 @@ void fill_defaults(v1::Data& data, const std::string& file) {
   if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
   const KnownDataset known = known_dataset(data);
   fill_directory(data, known.directory, file);
+  if (data.has_libsvm()) {
+    fill_libsvm(*data.mutable_libsvm());
+    return;  // the other defaults are for dense examples
+  }
   if (data.has_validation() && !data.validation().has_seed()) {
     data.mutable_validation()->set_seed(dataflow::ValidationRule().seed);
   }

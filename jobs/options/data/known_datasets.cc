@@ -68,6 +68,8 @@ KnownDataset known_dataset(const v1::Data& data) {
       return {"npy", Kind::kNpy, "", {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kRatings:
       return {"ratings", Kind::kRatings, "", {}, {}, {}, {}};
+    case v1::Data::kLibsvm:
+      return {"libsvm", Kind::kLibsvm, "", {}, {}, {}, {}};
     case v1::Data::kDigits:
       return {"digits",
               Kind::kDigits,

@@ -59,6 +59,7 @@ std::vector<FileField> fields_of(const v1::Data& data) {
       return {{"validation_ids", data.ratings().has_validation_ids(), data.ratings().validation_ids(),
                data.ratings().train_ids(), data.ratings().test_ids()},
               {"validation_targets", data.ratings().has_validation_targets(), data.ratings().validation_targets()}};
+    case v1::Data::kLibsvm:
     case v1::Data::kDigits:
     case v1::Data::SOURCE_NOT_SET:
       break;

@@ -18,17 +18,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-std::string name_after(const std::string& file) {
-  const std::filesystem::path path = std::filesystem::path(file).filename();
-  std::string name = path.extension() == ".txtpb" ? path.stem().string() : path.string();
-  for (char& c : name) {
-    if (!is_name_character(c)) c = '-';
-  }
-  if (name.empty()) return "job";
-  if (name[0] == '.') name[0] = '-';
-  return name;
-}
-
 void fill_training(v1::Training& training) {
   const TrainingOptions defaults;
   if (!training.has_batch_size()) training.set_batch_size(static_cast<int>(defaults.batch_size));
@@ -45,6 +34,17 @@ void fill_training(v1::Training& training) {
 }
 
 }  // namespace
+
+std::string name_after(const std::string& file) {
+  const std::filesystem::path path = std::filesystem::path(file).filename();
+  std::string name = path.extension() == ".txtpb" ? path.stem().string() : path.string();
+  for (char& c : name) {
+    if (!is_name_character(c)) c = '-';
+  }
+  if (name.empty()) return "job";
+  if (name[0] == '.') name[0] = '-';
+  return name;
+}
 
 void fill_defaults(v1::Job& job, const std::string& file) {
   if (!job.has_name()) job.set_name(name_after(file));

@@ -11,4 +11,7 @@ namespace arbalest::jobs {
 // devices. `file`: name of the job file, from which the job gets its name. A second call changes nothing.
 void fill_defaults(v1::Job& job, const std::string& file);
 
+// The name of a job that has none: that of its file, "lenet" for "jobs/lenet.txtpb".
+std::string name_after(const std::string& file);
+
 }  // namespace arbalest::jobs

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/cuda_devices.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/data_reader.h"
 #include "jobs/options/data/known_datasets.h"
@@ -11,6 +10,7 @@
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/parameters/parameter_rules_reader.h"
 #include "jobs/options/readers/checkpoint_reader.h"
+#include "jobs/options/readers/devices_reader.h"
 #include "jobs/options/readers/graph_reader.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/learning_rate_reader.h"
@@ -24,7 +24,6 @@ namespace arbalest::jobs {
 using dataflow::above;
 using dataflow::below;
 using dataflow::out_of_range;
-using engine::Error;
 
 namespace {
 
@@ -41,12 +40,12 @@ class JobReader {
   JobReader(v1::Job& job, dataflow::FieldIssues& issues) : job_(job), issues_(issues) {}
 
   JobOptions read() {
-    read_name();
+    options_.name = read_name(job_, issues_);
     read_data();
     read_training();
     options_.optimizer = read_optimizer(job_.optimizer(), issues_);
     options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training(), issues_);
-    read_devices();
+    options_.devices = read_devices(job_, issues_);
     read_precision();
     const std::size_t issues_before = issues_.all().size();
     read_learners(*job_.mutable_learners(), options_, issues_);
@@ -61,16 +60,6 @@ class JobReader {
   }
 
  private:
-  void read_name() {
-    options_.name = job_.name();
-    const bool is_plain = std::ranges::all_of(options_.name, is_name_character);
-    if (options_.name.empty() || options_.name[0] == '.' || !is_plain) {
-      issues_.add("name", fmt::format("name names a directory: letters, digits, '-', '_' and '.', not starting with "
-                                      "'.'; '{}' is not of that form",
-                                      options_.name));
-    }
-  }
-
   void read_data() {
     const v1::Data& data = job_.data();
     if (data.source_case() == v1::Data::SOURCE_NOT_SET) {
@@ -146,20 +135,6 @@ class JobReader {
     if (training.has_max_minutes()) {
       issues_.add("training.max_minutes", out_of_range("max_minutes", training.max_minutes(), above(0.0, 1e6)));
       options_.training.max_minutes = training.max_minutes();
-    }
-  }
-
-  void read_devices() {
-    for (int i = 0; i < job_.devices_size(); ++i) {
-      try {
-        std::vector<engine::DeviceSpec> devices = options_.devices;
-        devices.push_back(engine::parse_device(job_.devices(i)));
-        if (devices.back().is_cuda()) engine::find_cuda_device(devices.back());
-        engine::check_disjoint(devices);
-        options_.devices = std::move(devices);
-      } catch (const Error& error) {
-        issues_.add(fmt::format("devices[{}]", i), error.what());
-      }
     }
   }
 
@@ -252,6 +227,16 @@ class JobReader {
 }  // namespace
 
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues) { return JobReader(job, issues).read(); }
+
+std::string read_name(const v1::Job& job, dataflow::FieldIssues& issues) {
+  const std::string& name = job.name();
+  if (name.empty() || name[0] == '.' || !std::ranges::all_of(name, is_name_character)) {
+    issues.add("name", fmt::format("name names a directory: letters, digits, '-', '_' and '.', not starting with '.'; "
+                                   "'{}' is not of that form",
+                                   name));
+  }
+  return name;
+}
 
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';

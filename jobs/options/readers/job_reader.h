@@ -14,6 +14,9 @@ namespace arbalest::jobs {
 // machine only.
 JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues);
 
+// Checks and returns the job's name.
+std::string read_name(const v1::Job& job, dataflow::FieldIssues& issues);
+
 // Whether `c` is allowed in a job's name: an ASCII letter, a digit, '-', '_' or '.'. The name also names the run
 // directory.
 bool is_name_character(char c);

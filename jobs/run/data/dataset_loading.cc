@@ -67,6 +67,8 @@ class Loader {
         return varied(dataflow::load_npy<float>(arrays()));
       case DataOptions::Kind::kRatings:
         return divided(dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input}));
+      case DataOptions::Kind::kLibsvm:
+        break;  // its rows are no Dataset (jobs/run/sparse)
     }
     engine::fail(engine::ErrorKind::kInternal, "unknown kind of data");
   }

@@ -8,6 +8,7 @@
 #include "engine/host/topology.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/validation_check.h"
+#include "jobs/options/sparse/graph_needed.h"
 #include "jobs/run/data/dataset_loading.h"
 
 namespace arbalest::jobs {
@@ -49,6 +50,7 @@ bool DatasetVerification::is_sound() const {
 }
 
 DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root) {
+  require_graph(job, "arbalest data verify");
   engine::host::Pool pool(engine::host::usable_cores());
   DatasetVerification result;
   DataOptions source = job.data;

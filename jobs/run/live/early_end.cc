@@ -1,6 +1,5 @@
 #include "jobs/run/live/early_end.h"
 
-#include <cstring>
 #include <optional>
 #include <string>
 
@@ -11,12 +10,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// "SIGINT", or "its caller".
-std::string stopper(int signal) {
-  if (signal == kStopOfCaller) return "its caller";
-  const char* name = sigabbrev_np(signal);
-  return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);
-}
+std::string stopper(int signal) { return signal == kStopOfCaller ? "its caller" : signal_name(signal); }
 
 }  // namespace
 

@@ -68,6 +68,11 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
   std::string text;
   together(world, [&] {
     job = parse_job(source, overrides);
+    if (job.sparse) {
+      engine::fail(engine::ErrorKind::kInvalidJob,
+                   "{}: sparse_logistic trains in one process, and {} were started; leave the launcher out", path,
+                   world.size());
+    }
     text = job.resolved_text;
     share = share_of_devices(job.devices, world, divided);
     job = parse_job(source, with_devices(overrides, share.devices));

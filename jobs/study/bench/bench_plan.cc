@@ -10,6 +10,7 @@
 #include "jobs/export/sha256.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/sparse/graph_needed.h"
 #include "jobs/study/bench/bench_names.h"
 #include "jobs/study/seed_list.h"
 
@@ -111,7 +112,9 @@ std::string name_variation(std::string message, const BenchCase& of) {
 
 JobOptions load_case(const BenchCase& of) {
   try {
-    return load_job(of.job_path, of.settings);
+    JobOptions job = load_job(of.job_path, of.settings);
+    require_graph(job, "arbalest bench");
+    return job;
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), name_variation(error.what(), of));
   }

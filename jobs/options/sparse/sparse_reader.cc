@@ -1,0 +1,246 @@
+#include "jobs/options/sparse/sparse_reader.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "jobs/messages/text.h"
+#include "jobs/options/data/data_defaults.h"
+#include "jobs/options/readers/devices_reader.h"
+#include "jobs/options/readers/job_defaults.h"
+#include "jobs/options/readers/job_reader.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/readers/learning_rate_reader.h"
+#include "jobs/options/sparse/foreign_fields.h"
+
+namespace arbalest::jobs {
+
+using dataflow::above;
+using dataflow::below;
+using dataflow::out_of_range;
+
+namespace {
+
+constexpr int kMaxEpochs = 1000000;
+constexpr int kDefaultEpochs = 100;  // of delayed_proximal, which ends by its tolerance
+constexpr int kMostFeatures = 100'000'000;
+constexpr int kDefaultBlocks = 16;
+constexpr double kMost = 1e6;
+constexpr const char* kModel = "model { sparse_logistic {} }";
+constexpr const char* kProximal = "synchronization.delayed_proximal";
+
+// The coordinates of the model that `job` describes; at least 1.
+int coordinates_of(const v1::Job& job) {
+  const int features = std::clamp(job.data().libsvm().features(), 0, kMostFeatures);
+  return std::max(1, features + (job.model().sparse_logistic().bias() ? 1 : 0));
+}
+
+void fill_proximal(v1::DelayedProximal& message, int coordinates) {
+  const DelayedProximalOptions defaults;
+  if (!message.has_blocks()) message.set_blocks(std::min(kDefaultBlocks, coordinates));
+  if (!message.has_max_delay()) message.set_max_delay(defaults.solver.max_delay);
+  if (!message.has_step()) message.set_step(defaults.solver.step);
+  if (!message.has_tolerance()) message.set_tolerance(defaults.tolerance);
+  if (!message.has_first_bound()) message.set_first_bound(defaults.solver.first_bound);
+  if (!message.has_largest_bound()) message.set_largest_bound(defaults.solver.largest_bound);
+}
+
+class SparseReader {
+ public:
+  SparseReader(v1::Job& job, dataflow::FieldIssues& issues) : job_(job), issues_(issues) {}
+
+  JobOptions read() {
+    options_.name = read_name(job_, issues_);
+    read_model();
+    read_data();
+    read_training();
+    read_scheme();
+    options_.devices = read_devices(job_, issues_);
+    refuse_gpus();
+    read_learners();
+    refuse_others();
+    options_.sparse = std::move(sparse_);
+    return std::move(options_);
+  }
+
+ private:
+  void read_model() {
+    if (!job_.model().has_sparse_logistic()) {
+      issues_.add(job_.has_model() ? "model" : "model.sparse_logistic",
+                  fmt::format("libsvm, delayed_proximal and hogwild are for {}; add that", kModel));
+    }
+    sparse_.bias = job_.model().sparse_logistic().bias();
+  }
+
+  void read_data() {
+    if (!job_.data().has_libsvm()) {
+      issues_.add("data", "sparse_logistic reads sparse rows; add data { libsvm { directory: ... features: ... } }");
+      return;
+    }
+    const v1::Libsvm& source = job_.data().libsvm();
+    const std::string path = "data.libsvm.";
+    sparse_.directory = source.directory();
+    sparse_.train = source.train();
+    sparse_.test = source.test();
+    sparse_.features = source.features();
+    if (source.directory().empty()) {
+      issues_.add(path + "directory",
+                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
+    }
+    if (source.train().empty()) issues_.add(path + "train", "train is empty; leave it out to get its default");
+    if (source.test().empty()) issues_.add(path + "test", "test is empty; leave it out to get its default");
+    issues_.add(path + "features", source.has_features()
+                                       ? out_of_range("features", source.features(), {1, kMostFeatures})
+                                       : "features is missing: the largest feature number of the model");
+  }
+
+  void read_training() {
+    issues_.add("training.max_epochs", out_of_range("max_epochs", job_.training().max_epochs(), {1, kMaxEpochs}));
+    options_.training.max_epochs = job_.training().max_epochs();
+    options_.training.seed = job_.training().seed();
+  }
+
+  void read_scheme() {
+    const v1::Synchronization& synchronization = job_.synchronization();
+    if (synchronization.has_delayed_proximal()) {
+      sparse_.scheme = read_proximal(synchronization.delayed_proximal());
+    } else if (synchronization.has_hogwild()) {
+      sparse_.scheme = read_hogwild();
+    } else {
+      issues_.add("synchronization",
+                  "sparse_logistic is trained by synchronization { delayed_proximal { l1: ... } } or { hogwild {} }; "
+                  "choose one");
+    }
+  }
+
+  DelayedProximalOptions read_proximal(const v1::DelayedProximal& message) {
+    const auto add = [&](const char* field, const std::string& problem) {
+      issues_.add(fmt::format("{}.{}", kProximal, field), problem);
+    };
+    if (!message.has_l1()) add("l1", "l1 is missing: the weight of the penalty, such as l1: 1e-4");
+    add("l1", out_of_range("l1", message.l1(), {0.0, kMost}));
+    add("step", out_of_range("step", message.step(), above(0.0, 1.0)));
+    add("tolerance", out_of_range("tolerance", message.tolerance(), below(0.0, 1.0)));
+    add("largest_bound", out_of_range("largest_bound", message.largest_bound(), above(0.0, kMost)));
+    add("first_bound", out_of_range("first_bound", message.first_bound(), above(0.0, message.largest_bound())));
+    read_blocks(message);
+    return {.solver = {.blocks = message.blocks(),
+                       .max_delay = message.max_delay(),
+                       .l1 = message.l1(),
+                       .step = message.step(),
+                       .bias = sparse_.bias,
+                       .seed = options_.training.seed,
+                       .first_bound = message.first_bound(),
+                       .largest_bound = message.largest_bound()},
+            .tolerance = message.tolerance()};
+  }
+
+  void read_blocks(const v1::DelayedProximal& message) {
+    const std::string path = std::string(kProximal) + ".";
+    const int coordinates = coordinates_of(job_);
+    if (message.blocks() < 1) {
+      issues_.add(path + "blocks", fmt::format("blocks must be at least 1, not {}", message.blocks()));
+    } else if (message.blocks() > coordinates && !issues_.has("data.libsvm.features")) {
+      issues_.add(
+          path + "blocks",
+          fmt::format("blocks must be at most the {} of the model (data.libsvm.features{}), not {}",
+                      counted(coordinates, "coordinate"), sparse_.bias ? " and the bias" : "", message.blocks()));
+    }
+    if (message.max_delay() < 0) {
+      issues_.add(path + "max_delay",
+                  fmt::format("max_delay must be at least 0, not {}; 0 is block after block", message.max_delay()));
+    } else if (message.max_delay() >= message.blocks() && message.blocks() >= 1) {
+      issues_.add(path + "max_delay", fmt::format("max_delay must be below the number of blocks: {} is not below {}",
+                                                  message.max_delay(), message.blocks()));
+    }
+  }
+
+  HogwildOptions read_hogwild() {
+    HogwildOptions read{read_learning_rate(job_.learning_rate(), job_.training(), issues_)};
+    if (std::holds_alternative<scheduler::Plateau>(read.learning_rate.curve)) {
+      issues_.add("learning_rate.plateau",
+                  "hogwild follows schedules that depend on the epoch only; choose another one");
+    }
+    if (job_.learning_rate().with_learners() != v1::LearningRate::KEEP) {
+      issues_.add("learning_rate.with_learners",
+                  "with_learners must be KEEP with hogwild: its learners share one model, and each takes whole steps");
+    }
+    return read;
+  }
+
+  void refuse_gpus() {
+    for (std::size_t i = 0; i < options_.devices.size(); ++i) {
+      if (!options_.devices[i].is_cuda()) continue;
+      issues_.add(fmt::format("devices[{}]", i),
+                  fmt::format("sparse_logistic needs a CPU device, and '{}' is a GPU; write devices: \"cpu\"",
+                              options_.devices[i].name));
+    }
+  }
+
+  void read_learners() {
+    const v1::Learners::PerDevice& per_device = job_.learners().per_device();
+    const bool is_fixed = per_device.count_case() == v1::Learners::PerDevice::kFixed ||
+                          per_device.count_case() == v1::Learners::PerDevice::COUNT_NOT_SET;
+    if (is_fixed) jobs::read_learners(*job_.mutable_learners(), options_, issues_);
+  }
+
+  // Names all fields that have no meaning here, together with the other mistakes.
+  void refuse_others() {
+    std::set<std::string> known = {"name",
+                                   "model.sparse_logistic",
+                                   "data",
+                                   "training.max_epochs",
+                                   "training.seed",
+                                   "synchronization.delayed_proximal",
+                                   "synchronization.hogwild",
+                                   "learners.per_device.fixed",
+                                   "devices"};
+    if (job_.data().has_libsvm()) {
+      known.erase("data");
+      known.insert("data.libsvm");
+    }
+    if (job_.synchronization().has_hogwild()) {
+      for (const char* field : {"base", "with_learners", "fixed", "multistep", "inverse", "step", "exponential",
+                                "polynomial", "cosine", "cyclic", "one_cycle", "plateau", "warm_up"}) {
+        known.insert(fmt::format("learning_rate.{}", field));
+      }
+    }
+    refuse_foreign_fields(job_, known, kModel, issues_);
+  }
+
+  v1::Job& job_;
+  dataflow::FieldIssues& issues_;
+  JobOptions options_;
+  SparseOptions sparse_;
+};
+
+}  // namespace
+
+bool is_sparse(const v1::Job& job) {
+  return job.model().has_sparse_logistic() || job.data().has_libsvm() || job.synchronization().has_delayed_proximal() ||
+         job.synchronization().has_hogwild();
+}
+
+void fill_sparse_defaults(v1::Job& job, const std::string& file) {
+  if (!job.has_name()) job.set_name(name_after(file));
+  if (job.model().has_sparse_logistic() && !job.model().sparse_logistic().has_bias()) {
+    job.mutable_model()->mutable_sparse_logistic()->set_bias(SparseOptions().bias);
+  }
+  if (job.data().has_libsvm()) fill_defaults(*job.mutable_data(), file);
+  v1::Training& training = *job.mutable_training();
+  const TrainingOptions defaults;
+  const bool is_proximal = job.synchronization().has_delayed_proximal();
+  if (!training.has_max_epochs()) training.set_max_epochs(is_proximal ? kDefaultEpochs : defaults.max_epochs);
+  if (!training.has_seed()) training.set_seed(defaults.seed);
+  if (is_proximal) fill_proximal(*job.mutable_synchronization()->mutable_delayed_proximal(), coordinates_of(job));
+  if (job.synchronization().has_hogwild()) {
+    v1::LearningRate& rate = *job.mutable_learning_rate();
+    if (!rate.has_with_learners()) rate.set_with_learners(v1::LearningRate::KEEP);
+    fill_learning_rate(rate, training.max_epochs());
+  }
+  if (job.devices().empty()) job.add_devices("cpu");
+}
+
+JobOptions read_sparse_job(v1::Job& job, dataflow::FieldIssues& issues) { return SparseReader(job, issues).read(); }
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,229 @@
+// Whole runs of sparse jobs: what they write, how they end, and that evaluation finds the same.
+#include <atomic>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "jobs/export/safetensors.h"
+#include "jobs/options/evaluation_job.h"
+#include "jobs/report/json.h"
+#include "jobs/report/run_directory.h"
+#include "jobs/run/data/dataset_verification.h"
+#include "jobs/run/evaluation.h"
+#include "jobs/run/inspection.h"
+#include "jobs/run/trainer.h"
+#include "tests/jobs/job_text.h"
+#include "tests/support/reference_logistic.h"
+#include "tests/support/sparse_data.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr double kL1 = 0.004;
+
+class SparseRun {
+ public:
+  SparseRun() {
+    tests::write_text(root_ / "train.libsvm", tests::libsvm_text(train_));
+    tests::write_text(root_ / "test.libsvm", tests::libsvm_text(tests::make_sparse_rows({.rows = 150}, 22)));
+  }
+
+  static JobOptions job(const std::string& scheme, const std::vector<std::string>& overrides = {}) {
+    return parse(fmt::format("name: \"sparse\"\n"
+                             "model {{ sparse_logistic {{}} }}\n"
+                             "data {{ libsvm {{ directory: \".\" features: 60 }} }}\n"
+                             "learners {{ per_device {{ fixed: 2 }} }}\n"
+                             "devices: \"cpu\"\n"
+                             "synchronization {{ {} }}\n",
+                             scheme),
+                 overrides);
+  }
+
+  RunSummary train(const JobOptions& job, const std::atomic<int>* stop_signal = nullptr) {
+    RunDirectory directory(output(), job.name);
+    RunContext context = this->context();
+    context.output_directory = output().string();
+    context.stop_signal = stop_signal;
+    context.observers = {&directory};
+    return jobs::train(job, context);
+  }
+
+  RunContext context() const {
+    RunContext context;
+    context.data_root = root_.path().string();
+    return context;
+  }
+  std::filesystem::path output() const { return root_ / "run"; }
+  std::filesystem::path root() const { return root_.path(); }
+  const dataflow::SparseRows& train_rows() const { return train_; }
+
+  std::vector<nlohmann::json> events(const std::string& name) const {
+    std::vector<nlohmann::json> found;
+    std::istringstream lines(tests::read_text(output() / "metrics.jsonl"));
+    for (std::string line; std::getline(lines, line);) {
+      const auto event = nlohmann::json::parse(line);
+      if (event["event"] == name) found.push_back(event);
+    }
+    return found;
+  }
+  nlohmann::json summary() const { return nlohmann::json::parse(tests::read_text(output() / "summary.json")); }
+
+ private:
+  tests::TemporaryDirectory root_;
+  dataflow::SparseRows train_ = tests::make_sparse_rows({}, 21);
+};
+
+const std::string kProximal = fmt::format("delayed_proximal {{ l1: {} blocks: 8 max_delay: 2 tolerance: 1e-7 }}", kL1);
+
+engine::ErrorKind kind_of_failure(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const engine::Error& error) {
+    return error.kind();
+  }
+  FAIL("no error");
+  return engine::ErrorKind::kInternal;
+}
+
+}  // namespace
+
+TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files of a run") {
+  SparseRun run;
+  const JobOptions job = SparseRun::job(kProximal);
+  const RunSummary summary = run.train(job);
+  CHECK(summary.status == RunStatus::kCompleted);
+  CHECK(summary.epochs < 100);
+  const tests::LogisticProblem problem(run.train_rows(), kL1);
+  const double least = problem.objective(problem.minimum(4000));
+  REQUIRE(summary.sparse);
+  CHECK(summary.sparse->objective == Approx(least).epsilon(1e-4));
+
+  const std::vector<nlohmann::json> epochs = run.events("epoch");
+  REQUIRE(std::cmp_equal(epochs.size(), summary.epochs));
+  for (const char* field : {"objective", "non_zeros", "active_coordinates", "kkt_violation", "train_loss",
+                            "train_accuracy", "test_loss", "test_accuracy", "images_per_second"}) {
+    INFO(field);
+    CHECK(epochs.back()[field].is_number());
+  }
+  CHECK_FALSE(epochs.back().contains("replica_distance"));
+  CHECK(epochs.back()["objective"] == summary.sparse->objective);
+  CHECK(epochs.back()["active_coordinates"] == 61);  // the last epoch has looked at all of them
+  CHECK(epochs[epochs.size() / 2]["active_coordinates"] < 61);
+  CHECK(epochs.back()["test_accuracy"] > 0.6);
+  CHECK(run.summary()["status"] == "completed");
+  CHECK(run.summary()["non_zeros"] == summary.sparse->non_zeros);
+  CHECK(run.events("start")[0]["scheme"] == "8 blocks of coordinates, delay at most 2, l1 0.004");
+
+  const auto tensors = read_safetensors(run.output() / "model.safetensors", summary.model_sha256);
+  REQUIRE(tensors.size() == 2);
+  CHECK(tensors[0].name == "weight");
+  CHECK(tensors[0].shape == engine::Shape{1, 60});
+  CHECK(tensors[1].name == "bias");
+  std::vector<double> w(tensors[0].values.begin(), tensors[0].values.end());
+  w.push_back(tensors[1].values[0]);
+  CHECK(problem.objective(w) == Approx(summary.sparse->objective).epsilon(1e-6));
+  CHECK(std::ranges::count(tensors[0].values, 0.0F) == 60 - summary.sparse->non_zeros);
+
+  const JobOptions saved = load_for_evaluation((run.output() / "job.txtpb").string(), {});
+  const EvaluationResult again =
+      evaluate_run(saved, (run.output() / "model.safetensors").string(), summary.model_sha256, run.context());
+  CHECK(again.accuracy == *summary.test_accuracy);
+  CHECK(again.loss == *summary.test_loss);
+  CHECK(again.examples == 150);
+}
+
+TEST_CASE("sparse run: hogwild lowers the loss and is judged by the model that it saves") {
+  SparseRun run;
+  const RunSummary summary = run.train(SparseRun::job("hogwild {}", {"learning_rate.base=0.1"}));
+  CHECK(summary.status == RunStatus::kCompleted);
+  CHECK(summary.epochs == 10);
+  CHECK(summary.examples == 4000);
+  const std::vector<nlohmann::json> epochs = run.events("epoch");
+  CHECK(epochs.back()["objective"] < epochs.front()["objective"]);
+  CHECK(epochs.back()["objective"] == epochs.back()["train_loss"]);
+  CHECK_FALSE(epochs.back().contains("kkt_violation"));
+  CHECK(epochs.back()["learning_rate"] == Approx(0.1));
+  const JobOptions saved = load_for_evaluation((run.output() / "job.txtpb").string(), {});
+  const EvaluationResult again =
+      evaluate_run(saved, (run.output() / "model.safetensors").string(), summary.model_sha256, run.context());
+  CHECK(again.loss == *summary.test_loss);
+}
+
+TEST_CASE("sparse run: a signal ends it, and the model that it has is saved") {
+  for (const std::string& scheme : {kProximal, std::string("hogwild {}")}) {
+    INFO(scheme);
+    SparseRun run;
+    const std::atomic<int> signal = 15;
+    std::vector<std::string> overrides;
+    if (scheme != kProximal) overrides.emplace_back("learning_rate.base=0.1");
+    const RunSummary summary = run.train(SparseRun::job(scheme, overrides), &signal);
+    CHECK(summary.status == RunStatus::kStopped);
+    CHECK(summary.stop_signal == 15);
+    CHECK(summary.epochs == 0);
+    CHECK(summary.epochs_begun < 1.0);
+    CHECK_THAT(summary.message, ContainsSubstring("stopped by SIGTERM"));
+    CHECK(run.summary()["status"] == "stopped");
+    CHECK(read_safetensors(run.output() / "model.safetensors", summary.model_sha256).size() == 2);
+  }
+}
+
+TEST_CASE("sparse run: the last epoch of max_epochs looks at all coordinates") {
+  SparseRun run;
+  const RunSummary summary = run.train(SparseRun::job(kProximal, {"training.max_epochs=6"}));
+  CHECK(summary.epochs == 6);
+  const std::vector<nlohmann::json> epochs = run.events("epoch");
+  CHECK(epochs[4]["active_coordinates"] < 61);
+  CHECK(epochs[5]["active_coordinates"] == 61);
+}
+
+TEST_CASE("sparse run: steps that are too long diverge and say so") {
+  SparseRun run;
+  tests::write_text(run.root() / "train.libsvm", "+1 1:1e38 2:1e38\n-1 1:1e38\n+1 2:1e38\n-1 1:1e38 2:-1e38\n");
+  const RunSummary summary = run.train(SparseRun::job("hogwild {}", {"learning_rate.base=1000"}));
+  CHECK(summary.status == RunStatus::kDiverged);
+  CHECK_THAT(summary.message, ContainsSubstring("is not finite after"));
+}
+
+TEST_CASE("sparse run: wrong data leave nothing behind") {
+  SparseRun run;
+  const auto failure_with = [&](const std::string& text) {
+    tests::write_text(run.root() / "train.libsvm", text);
+    CHECK(kind_of_failure([&] { run.train(SparseRun::job(kProximal)); }) == engine::ErrorKind::kData);
+    CHECK_FALSE(std::filesystem::exists(run.output() / "metrics.jsonl"));
+  };
+  failure_with("+1 61:1\n");
+  failure_with("+1 1:1\n-1 1:");
+  failure_with("+1 1:1\n+1 2:1\n");  // one class only
+}
+
+TEST_CASE("sparse run: a dry run trains one epoch and keeps nothing") {
+  SparseRun run;
+  const DryRun done = dry_run(SparseRun::job(kProximal), run.context());
+  CHECK_THAT(done.text, ContainsSubstring("sparse: one epoch trained (loss 0."));
+  CHECK_FALSE(std::filesystem::exists(run.output()));
+}
+
+TEST_CASE("sparse run: what needs a model of layers is refused") {
+  SparseRun run;
+  const JobOptions job = SparseRun::job(kProximal);
+  using engine::ErrorKind;
+  CHECK(kind_of_failure([&] { inspect(job); }) == ErrorKind::kInvalidJob);
+  CHECK(kind_of_failure([&] { verify_dataset(job, run.context().data_root); }) == ErrorKind::kInvalidJob);
+  const RunSummary summary = run.train(job);
+  const std::string model = (run.output() / "model.safetensors").string();
+  const auto evaluate = [&](const EvaluationOptions& options) {
+    return kind_of_failure([&] { evaluate_run(job, model, summary.model_sha256, run.context(), options); });
+  };
+  CHECK(evaluate({.per_class = true}) == ErrorKind::kUsage);
+  CHECK(evaluate({.set = EvaluationSet::kValidation}) == ErrorKind::kUsage);
+  JobOptions other = job;
+  other.sparse->features = 59;
+  CHECK(kind_of_failure([&] { evaluate_run(other, model, "", run.context()); }) == ErrorKind::kCheckpoint);
+}
+
+}  // namespace arbalest::jobs
