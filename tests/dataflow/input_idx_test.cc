@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/data_root.h"
 #include "tests/support/idx_writer.h"
+#include "tests/support/read_example.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -70,11 +71,11 @@ TEST_CASE("IDX: images are normalized, labels kept", "[input]") {
   const auto data = load_idx(source(directory), Split::kTrain);
   CHECK(data->name() == "small train");
   CHECK(data->size() == 12);
-  CHECK(data->description().image == Shape{1, 4, 3});
+  CHECK(data->description().image() == Shape{1, 4, 3});
   for (std::int64_t example = 0; example < 12; ++example) {
-    CHECK(data->label(example) == example % 10);
+    CHECK(arbalest::dataflow::class_of(*data, example) == example % 10);
     std::vector<float> image(12);
-    data->read(example, {}, image.data());
+    arbalest::tests::read_image(*data, example, {}, image.data());
     for (std::size_t i = 0; i < 12; ++i) {
       CHECK(image[i] == Approx((static_cast<double>(example) + static_cast<double>(i)) / 255.0 / 0.25 - 2.0));
     }
@@ -239,7 +240,7 @@ TEST_CASE("IDX: the real MNIST is read", "[input][data]") {
   double sum = 0.0;
   double squares = 0.0;
   for (std::int64_t example = 0; example < train->size(); ++example) {
-    train->read(example, {}, image.data());
+    arbalest::tests::read_image(*train, example, {}, image.data());
     for (const float value : image) {
       sum += static_cast<double>(value);
       squares += static_cast<double>(value) * static_cast<double>(value);
