@@ -69,7 +69,10 @@ BatchRing::BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& 
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].indices = {reinterpret_cast<std::int64_t*>(indices_.as<std::byte>() + i * stride), batch_size};
   }
-  if (dataset != nullptr) memory_.emplace(dataset->description(), order.batch_size(), device, slots);
+  if (dataset != nullptr) {
+    memory_.emplace(dataset->description(), order.batch_size(), device, slots);
+    for (Slot& slot : slots_) slot.row.reserve(dataset->description().features().size());
+  }
   std::unique_lock lock(mutex_);
   try {
     submit_fills(group_);
