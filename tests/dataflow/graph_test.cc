@@ -245,7 +245,7 @@ TEST_CASE("each layer whose parameters do not affect the loss is refused by name
 }
 
 TEST_CASE("LeNet has Caffe's parameters and FLOPs") {
-  const Graph graph = Graph::build(dataflow::image_input({1, 28, 28}, 10), arbalest::tests::lenet());
+  const Graph graph = Graph::build(image_input({1, 28, 28}, 10), arbalest::tests::lenet());
   const std::vector<Shape> shapes = graph.shapes(1);
   std::int64_t parameters = 0;
   std::int64_t conv_and_dense_flops = 0;

@@ -31,7 +31,7 @@ constexpr const char* kImages = "train-images-idx3-ubyte";
 constexpr const char* kLabels = "train-labels-idx1-ubyte";
 
 IdxSource source(const TemporaryDirectory& directory) {
-  return {"small", directory.path(), {Shape{1, 4, 3}, 10}, {{0.5F}, {0.25F}}};
+  return {"small", directory.path(), arbalest::dataflow::image_input({1, 4, 3}, 10), {{0.5F}, {0.25F}}};
 }
 
 // Returns the error message of load_idx(). The error must be of kind kData and name `file`.
@@ -225,7 +225,7 @@ TEST_CASE("IDX: unreadable files are refused", "[input]") {
 
 TEST_CASE("IDX: the real MNIST is read", "[input][data]") {
   const auto directory = arbalest::tests::dataset_or_skip("mnist");
-  const IdxSource mnist{"mnist", directory, {Shape{1, 28, 28}, 10}, {{0.1307F}, {0.3081F}}};
+  const IdxSource mnist{"mnist", directory, arbalest::dataflow::image_input({1, 28, 28}, 10), {{0.1307F}, {0.3081F}}};
   const auto train = load_idx(mnist, Split::kTrain);
   const auto test = load_idx(mnist, Split::kTest);
   CHECK(train->size() == 60'000);

@@ -73,7 +73,8 @@ TEST_CASE("npy: images and labels are read, labels of any integer type", "[input
 
 TEST_CASE("npy: labels may have more than 256 classes", "[input]") {
   const std::string labels = npy("<i4", "3,", bytes_of<std::int32_t>({999'999, 0, 256}));
-  CHECK(load(kImages, labels, {{2, 2, 1}, 1'000'000})->labels() == std::vector<std::int32_t>{999'999, 0, 256});
+  CHECK(load(kImages, labels, dataflow::image_input({2, 2, 1}, 1'000'000))->labels() ==
+        std::vector<std::int32_t>{999'999, 0, 256});
 }
 
 TEST_CASE("npy: floating-point images of 4 and 8 bytes are normalized", "[input]") {
@@ -89,8 +90,9 @@ TEST_CASE("npy: floating-point images of 4 and 8 bytes are normalized", "[input]
   tests::read_image(*numbers, 1, {}, example.data());
   CHECK(example == std::vector<float>(values.begin() + 4, values.begin() + 8));
   const dataflow::Normalization normalization{{0.0F, 1.0F, 0.0F, 0.0F}, {1.0F, 2.0F, 0.5F, 4.0F}};
-  load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, dataflow::image_input({4, 1, 1}, 3), normalization)
-      ->read(0, {}, example.data());
+  const auto normalized =
+      load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, dataflow::image_input({4, 1, 1}, 3), normalization);
+  tests::read_image(*normalized, 0, {}, example.data());
   CHECK(example == std::vector<float>{-1.5F, -0.5F, 6e5F, 0.0625F});
 }
 

@@ -22,7 +22,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto dataset = dataflow::load_idx(source, dataflow::Split::kTrain);
     if (dataset->size() != 2) std::abort();
     for (std::int64_t i = 0; i < dataset->size(); ++i) {
-      if (dataflow::class_of(*dataset, i) < 0 || dataflow::class_of(*dataset, i) >= 10) std::abort();
+      const std::int32_t label = dataflow::class_of(*dataset, i);
+      if (label < 0 || label >= 10) std::abort();
     }
   });
   return 0;
