@@ -71,7 +71,8 @@ BatchRing::BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& 
   }
   if (dataset != nullptr) {
     memory_.emplace(dataset->description(), order.batch_size(), device, slots);
-    for (Slot& slot : slots_) slot.row.reserve(dataset->description().features().size());
+    const std::span features = memory_->batch().first(dataset->description().features().size());
+    for (Slot& slot : slots_) slot.row.assign(features.begin(), features.end());
   }
   std::unique_lock lock(mutex_);
   try {
@@ -212,8 +213,7 @@ void BatchRing::read_examples(Slot& slot) const {
   std::vector<std::size_t> skipped;
   slot.first_skipped.clear();
   for (std::size_t row = 0; row < slot.indices.size(); ++row) {
-    slot.row.assign(features.begin(), features.end());
-    for (InputTensor& feature : slot.row) feature = feature.row(row);
+    for (std::size_t f = 0; f < features.size(); ++f) slot.row[f] = features[f].row(row);
     if (slot.indices[row] != BatchOrder::kNoExample) {
       if (read_example(slot, row)) continue;
       skipped.push_back(row);
