@@ -12,6 +12,7 @@
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
 #include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/example.h"
 #include "dataflow/input/formats/image_files.h"
 #include "dataflow/input/images/framing.h"
 #include "dataflow/input/images/image_decoder.h"
@@ -62,11 +63,11 @@ class Decoding {
  public:
   Decoding(const jobs::DataOptions& data, const std::string& data_root)
       : framing_{.resize = data.resize, .random_crop = {}, .seed = 0},
-        target_{static_cast<int>(data.input.image[2]), static_cast<int>(data.input.image[1])},
-        image_(static_cast<std::size_t>(data.input.image.elements())) {
+        target_{static_cast<int>(data.input.image()[2]), static_cast<int>(data.input.image()[1])},
+        example_(data.input) {
     const dataflow::ImageFilesSource source{std::filesystem::path(data_root) / data.directory, data.train, data.test};
     std::vector<std::string> warnings;
-    auto examples = dataflow::open_image_files(source, dataflow::Split::kTrain, data.input.classes, warnings);
+    auto examples = dataflow::open_image_files(source, dataflow::Split::kTrain, data.input.classes(), warnings);
     const std::int64_t stride = std::max<std::int64_t>(1, examples->size() / kFiles);
     for (std::int64_t i = 0; i < examples->size() && std::ssize(chosen_) < kFiles; i += stride) {
       std::vector<std::uint8_t> file = examples->read(i);
@@ -80,7 +81,7 @@ class Decoding {
 
   std::int64_t images() const { return std::ssize(files_); }
   void read() {
-    for (const std::int64_t example : chosen_) images_->read(example, {}, image_.data());
+    for (const std::int64_t example : chosen_) images_->read(example, {}, example_.features());
   }
   void decode() {
     for (std::size_t i = 0; i < files_.size(); ++i) {
@@ -106,7 +107,7 @@ class Decoding {
 
   dataflow::Framing framing_;
   dataflow::ImageSides target_;
-  std::vector<float> image_;
+  dataflow::Example example_;
   std::vector<std::uint8_t> pixels_;
   std::vector<std::int64_t> chosen_;
   std::vector<unsigned> eighths_;

@@ -115,7 +115,7 @@ void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
 // The value of --target, or the job's own target.
 double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
   const std::optional<double> target = arguments.target ? arguments.target : job.training.target_accuracy;
-  if (job.data.input.has_ids()) {
+  if (job.data.input.predicts_numbers()) {
     engine::fail(engine::ErrorKind::kUsage,
                  "--objective {} is for classifiers: a model that predicts numbers has no accuracy", kTimeToAccuracy);
   }

@@ -62,7 +62,7 @@ class Finder {
         const int input = node(n).inputs[k];
         use(input, forward_time(n));
         const bool reads = traits(n).backward_reads_inputs && (k == 0 || !traits(n).backward_reads_first_input_only);
-        if (runs_backward(n) && (reads || input == Graph::kLabel)) use(input, backward_time(n));
+        if (runs_backward(n) && (reads || input == graph_.label())) use(input, backward_time(n));
       }
     }
   }
@@ -79,13 +79,13 @@ class Finder {
     for (std::size_t k = 0; k < candidates; ++k) {
       const int input = node(n).inputs[k];
       const bool fits = traits(n).symmetric_inputs ? layout(input) == layout(output) : bytes(input) == bytes(output);
-      if (fits && input > Graph::kLabel && last_use(input) == forward_time(n)) return input;
+      if (fits && input >= graph_.inputs() && last_use(input) == forward_time(n)) return input;
     }
     return -1;
   }
 
   void place_values() {
-    for (const int input : {Graph::kImage, Graph::kLabel}) {
+    for (int input = 0; input < graph_.inputs(); ++input) {
       result_.value[static_cast<std::size_t>(input)] = add(bytes(input), 0, last_use(input));
     }
     for (int n = 0; n < nodes(); ++n) {

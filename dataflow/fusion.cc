@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 namespace arbalest::dataflow {
 
@@ -18,27 +19,31 @@ std::vector<int> count_readers(const Graph& graph) {
   return readers;
 }
 
-// The node that computes `tensor`; -1: the tensor is an input of the graph.
-int producer_of(int tensor) { return tensor - Graph::kLabel - 1; }
+// The node that computes `tensor`, which is no input of the graph.
+int producer_of(const Graph& graph, int tensor) { return tensor - graph.inputs(); }
+
+// New tensor numbers by old ones. Those of the graph's inputs stay; the others are still unset.
+std::vector<int> start_renumbering(const Graph& graph) {
+  std::vector<int> renumbered(at(graph.tensors()));
+  std::iota(renumbered.begin(), renumbered.begin() + graph.inputs(), 0);
+  return renumbered;
+}
 
 }  // namespace
 
 // Merges activations into the layers that they read from.
 Graph fuse_activations(const Graph& graph) {
   const std::vector<int> readers = count_readers(graph);
-  std::vector<int> renumbered(at(graph.tensors()));  // new tensor numbers, by the given graph's numbers
-  renumbered[Graph::kImage] = Graph::kImage;
-  renumbered[Graph::kLabel] = Graph::kLabel;
-
+  std::vector<int> renumbered = start_renumbering(graph);
   Graph fused;
   fused.input_ = graph.input_;
   // The layer that `node`, an activation, reads from, if `node` is its only reader; else null.
   const auto find_producer = [&](const Graph::Node& node) -> Graph::Node* {
     const std::size_t read = at(node.inputs[0]);
-    if (!node.layer->activation().has_value() || renumbered[read] <= Graph::kLabel || readers[read] != 1) {
+    if (!node.layer->activation().has_value() || renumbered[read] < graph.inputs() || readers[read] != 1) {
       return nullptr;
     }
-    return &fused.nodes_[at(producer_of(renumbered[read]))];
+    return &fused.nodes_[at(producer_of(fused, renumbered[read]))];
   };
 
   for (const Graph::Node& node : graph.nodes_) {
@@ -81,10 +86,10 @@ Graph fuse_sums(const Graph& graph) {
     std::vector<int> addends = sum.inputs;
     std::ranges::sort(addends, std::greater());
     for (const int addend : addends) {
-      if (addend <= Graph::kLabel || readers[at(addend)] != 1) continue;
-      const std::size_t producer = at(producer_of(addend));
-      if (std::any_of(has_parameters.begin() + producer_of(addend) + 1,
-                      has_parameters.begin() + producer_of(sum.output), std::identity())) {
+      if (addend < graph.inputs() || readers[at(addend)] != 1) continue;
+      const std::size_t producer = at(producer_of(graph, addend));
+      if (std::any_of(has_parameters.begin() + producer_of(graph, addend) + 1,
+                      has_parameters.begin() + producer_of(graph, sum.output), std::identity())) {
         continue;
       }
       layers[n] = graph.nodes_[producer].layer->with_addend(*f);
@@ -95,8 +100,7 @@ Graph fuse_sums(const Graph& graph) {
     }
   }
 
-  std::vector<int> renumbered(at(graph.tensors()));
-  renumbered[Graph::kLabel] = Graph::kLabel;
+  std::vector<int> renumbered = start_renumbering(graph);
   Graph fused;
   fused.input_ = graph.input_;
   for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {

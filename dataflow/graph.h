@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/dataset.h"
+#include "dataflow/input/input_description.h"
 #include "dataflow/layer.h"
 #include "engine/error.h"
 #include "engine/shape.h"
@@ -17,7 +17,7 @@ namespace arbalest::dataflow {
 // A layer as the user wrote it. The name is also the name of its output.
 struct LayerDescription {
   std::string name;
-  std::vector<std::string> inputs;  // "image" (or "ids"), "label", or other layers' names, in any order of definition
+  std::vector<std::string> inputs;     // names of tensors of the data or of other layers, in any order of definition
   std::shared_ptr<const Layer> layer;  // null: the layer's kind is unknown
   bool is_sound = true;                // false: its own values are wrong, so its output has no shape
 
@@ -56,14 +56,11 @@ using ParameterRuleOf = std::function<ParameterRule(const std::string& name)>;
 
 class Graph {
  public:
-  static constexpr int kImage = 0;  // tensor numbers of the graph's inputs
-  static constexpr int kLabel = 1;
-
   struct Node {
     std::string name;
     std::shared_ptr<const Layer> layer;
     std::vector<int> inputs;             // tensor numbers
-    int output = -1;                     // tensor number: kLabel + 1 + index of the node
+    int output = -1;                     // tensor number: Graph::inputs() + index of the node
     std::uint32_t key = 0;               // key of the node's random numbers: its number before fusion
     std::string label{};                 // name in errors and traces: "dense1+relu1" after fusion, else `name`
     bool training_only = false;          // a loss that is not the main one
@@ -83,7 +80,11 @@ class Graph {
 
   const InputDescription& input() const noexcept { return input_; }
   const std::vector<Node>& nodes() const noexcept { return nodes_; }
-  int tensors() const noexcept { return static_cast<int>(nodes_.size()) + 2; }
+  // The graph's inputs are the tensors 0 to inputs() - 1, in the order of input(); label() is the last of them. The
+  // outputs of the nodes follow, in their order.
+  int inputs() const noexcept { return static_cast<int>(input_.tensors.size()); }
+  int label() const noexcept { return inputs() - 1; }
+  int tensors() const noexcept { return inputs() + static_cast<int>(nodes_.size()); }
   // Shapes of every tensor for mini-batches of `batch` examples.
   std::vector<engine::Shape> shapes(std::int64_t batch) const;
   // One node's parameters under its rules. `shapes`: as shapes() returns them.

@@ -1,6 +1,7 @@
 #include "dataflow/graph_builder.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,7 +19,18 @@ namespace {
 
 // Names of the graph's inputs in job files, by tensor number.
 std::vector<std::string> input_names(const InputDescription& input) {
-  return {input.has_ids() ? "ids" : "image", "label"};
+  std::vector<std::string> names;
+  for (const TensorDescription& tensor : input.tensors) names.push_back(tensor.name);
+  return names;
+}
+
+// Such as "image" or "label", in quotation marks.
+std::string alternatives(const std::vector<std::string>& names) {
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += fmt::format("{}\"{}\"", i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+  }
+  return text;
 }
 
 bool takes(const Layer& layer, std::size_t inputs) {
@@ -75,8 +87,12 @@ class Builder {
     }
   }
 
-  // Fills sources_[i][k], the source of input k of layer i: the index of a layer, -1 - tensor number for an input of
-  // the graph, or kUnknownSource.
+  // The source that an input of the graph is, by its tensor number, and the reverse.
+  static int source_of(int tensor) { return -1 - tensor; }
+  static int input_of(int source) { return -1 - source; }
+
+  // Fills sources_[i][k], the source of input k of layer i: the index of a layer, source_of() an input of the graph, or
+  // kUnknownSource.
   void resolve_inputs() {
     std::vector<std::string> known = input_names_;
     for (const auto& [name, index] : by_name_) known.push_back(name);
@@ -92,13 +108,13 @@ class Builder {
       for (int k = 0; k < given; ++k) {
         const std::string& name = description.inputs[static_cast<std::size_t>(k)];
         if (const auto input = std::ranges::find(input_names_, name); input != input_names_.end()) {
-          sources.push_back(input == input_names_.begin() ? kImageSource : kLabelSource);
+          sources.push_back(source_of(static_cast<int>(input - input_names_.begin())));
         } else if (const auto found = by_name_.find(name); found != by_name_.end()) {
           sources.push_back(found->second);
         } else {
           sources.push_back(kUnknownSource);
-          report(i, k, "layer '{}' reads '{}', which is neither a layer nor \"{}\" or \"label\"{}", description.name,
-                 name, input_names_[Graph::kImage], engine::did_you_mean(name, known));
+          report(i, k, "layer '{}' reads '{}', which is neither a layer nor {}{}", description.name, name,
+                 alternatives(input_names_), engine::did_you_mean(name, known));
         }
       }
     }
@@ -166,16 +182,17 @@ class Builder {
       std::vector<Shape> inputs;
       for (const int source : sources_[at]) {
         if (source == kUnknownSource) continue;
-        node.inputs.push_back(source < 0 ? -1 - source : tensor_of[static_cast<std::size_t>(source)]);
+        node.inputs.push_back(source < 0 ? input_of(source) : tensor_of[static_cast<std::size_t>(source)]);
         if (const auto& shape = shapes[static_cast<std::size_t>(node.inputs.back())]) inputs.push_back(*shape);
       }
       tensor_of[at] = node.output;
       shapes.emplace_back();
       if (node.layer != nullptr && takes(*node.layer, sources_[at].size())) {
         try {
-          check_label_use(input_, *node.layer, are(sources_[at], kLabelSource));
+          const std::vector<const TensorDescription*> data = data_of(sources_[at]);
+          check_label_use(input_, *node.layer, data);
           if (layer(i).is_sound && inputs.size() == sources_[at].size()) {
-            check_ids(input_, *node.layer, input_.has_ids() && std::ranges::count(sources_[at], kImageSource) > 0);
+            check_ids(input_, *node.layer, data);
             const Shape shape = node.layer->output_shape(inputs);
             check_classes(i, inputs);
             if (node.layer->role() == LayerRole::kHidden) shapes.back() = shape;
@@ -190,29 +207,32 @@ class Builder {
     }
   }
 
-  // By input: whether it comes from this source.
-  static std::vector<bool> are(const std::vector<int>& sources, int source) {
-    std::vector<bool> result;
-    for (const int each : sources) result.push_back(each == source);
-    return result;
+  // By input: the tensor of the data that it comes from; null if it comes from a layer or is unknown.
+  std::vector<const TensorDescription*> data_of(const std::vector<int>& sources) const {
+    std::vector<const TensorDescription*> data;
+    for (const int source : sources) {
+      const bool is_data = source < 0 && source != kUnknownSource;
+      data.push_back(is_data ? &input_.tensors[static_cast<std::size_t>(input_of(source))] : nullptr);
+    }
+    return data;
   }
 
   // Reports a wrong number of logits at the layer that computes them, if that layer has a field for it.
   void check_classes(int index, const std::vector<Shape>& inputs) {
     const Layer& of = *layer(index).layer;
     if (of.role() == LayerRole::kHidden || of.label_type() != engine::DType::kInt32) return;
-    if (inputs[0][1] == input_.classes) return;
+    if (inputs[0][1] == input_.classes()) return;
     const int source = sources_[static_cast<std::size_t>(index)][0];
     const std::string field = source < 0 ? "" : layer(source).layer->width_field();
     if (!field.empty()) {
       if (!has_wrong_width_.insert(source).second) return;  // loss and accuracy read the same logits
       report_field(source, field,
                    fmt::format("gives '{}' {} logits per example, but the data has {} classes; write {}: {}",
-                               layer(index).name, inputs[0][1], input_.classes, field, input_.classes));
+                               layer(index).name, inputs[0][1], input_.classes(), field, input_.classes()));
     } else {
       report_field(
           index, "",
-          fmt::format("gets {} logits per example, but the data has {} classes", inputs[0][1], input_.classes));
+          fmt::format("gets {} logits per example, but the data has {} classes", inputs[0][1], input_.classes()));
     }
   }
 
@@ -233,8 +253,8 @@ class Builder {
     }
     if (main_loss < 0 && !has_unknown) {
       report(-1, -1, "the model has no loss; end it with {}",
-             input_.has_ids() ? "squared_error {} reading the predictions and \"label\""
-                              : "softmax_cross_entropy {} reading the logits and \"label\"");
+             input_.predicts_numbers() ? "squared_error {} reading the predictions and \"label\""
+                                       : "softmax_cross_entropy {} reading the logits and \"label\"");
     }
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
       const Layer* of = nodes_[n].layer.get();
@@ -271,13 +291,11 @@ class Builder {
     if (loss->layer->label_type() != engine::DType::kInt32) return;
     std::string name = "accuracy";
     while (by_name_.contains(name)) name += "_";
-    const int output = static_cast<int>(nodes_.size()) + 2;
+    const int output = static_cast<int>(input_.tensors.size() + nodes_.size());
     nodes_.push_back({name, std::make_shared<AccuracyLayer>(), loss->inputs, output});
   }
 
-  static constexpr int kImageSource = -1 - Graph::kImage;
-  static constexpr int kLabelSource = -1 - Graph::kLabel;
-  static constexpr int kUnknownSource = kLabelSource - 1;
+  static constexpr int kUnknownSource = std::numeric_limits<int>::min();
 
   const InputDescription& input_;
   const std::vector<LayerDescription>& layers_;
@@ -294,9 +312,12 @@ class Builder {
 }  // namespace
 
 std::vector<Shape> graph_input_shapes(const InputDescription& input, std::int64_t batch) {
-  Shape image{batch};
-  for (const std::int64_t extent : input.image) image.append(extent);
-  return {image, Shape{batch}};
+  std::vector<Shape> shapes;
+  for (const TensorDescription& tensor : input.tensors) {
+    Shape& shape = shapes.emplace_back(Shape{batch});
+    for (const std::int64_t extent : tensor.shape) shape.append(extent);
+  }
+  return shapes;
 }
 
 std::vector<Graph::Node> build_nodes(const InputDescription& input, const std::vector<LayerDescription>& layers) {

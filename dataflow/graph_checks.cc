@@ -13,45 +13,52 @@ namespace arbalest::dataflow {
 using engine::ErrorKind;
 using engine::Shape;
 
-void check_label_use(const InputDescription& input, const Layer& layer, const std::vector<bool>& is_label) {
+void check_label_use(const InputDescription& input, const Layer& layer,
+                     std::span<const TensorDescription* const> data) {
   const bool is_hidden = layer.role() == LayerRole::kHidden;
-  for (std::size_t k = 0; k < is_label.size(); ++k) {
+  for (std::size_t k = 0; k < data.size(); ++k) {
     const bool wants_label = !is_hidden && k == 1;
-    if (!wants_label && is_label[k]) {
+    if (!wants_label && data[k] == &input.label()) {
       engine::fail(ErrorKind::kInvalidJob, "reads \"label\" where it needs a tensor of features");
     }
   }
   if (is_hidden) return;
   const bool wants_numbers = layer.label_type() == engine::DType::kFloat32;
-  if (wants_numbers && !input.has_ids()) {
+  if (wants_numbers && !input.predicts_numbers()) {
     engine::fail(ErrorKind::kInvalidJob,
                  "compares with numbers, but the labels of the data are classes; use softmax_cross_entropy {{}}");
   }
-  if (!wants_numbers && input.has_ids()) {
+  if (!wants_numbers && input.predicts_numbers()) {
     engine::fail(ErrorKind::kInvalidJob,
                  "compares with classes, but the labels of the data are numbers; use squared_error {{}}");
   }
 }
 
-void check_ids(const InputDescription& input, const Layer& layer, bool reads_ids) {
+void check_ids(const InputDescription& input, const Layer& layer, std::span<const TensorDescription* const> data) {
+  const auto are_ids = [&](const TensorDescription* tensor) {
+    return tensor != nullptr && tensor != &input.label() && tensor->dtype == engine::DType::kInt32;
+  };
+  const auto found = std::ranges::find_if(data, are_ids);
   const std::optional<Layer::LookUp> look_up = layer.look_up();
-  if (reads_ids && !look_up) {
-    engine::fail(ErrorKind::kInvalidJob, "reads \"ids\" as if they were numbers; look them up by embedding");
+  if (found != data.end() && !look_up) {
+    engine::fail(ErrorKind::kInvalidJob, "reads \"{}\" as if they were numbers; look them up by embedding",
+                 (*found)->name);
   }
   if (!look_up) return;
-  if (!reads_ids) {
+  if (found == data.end()) {
     engine::fail(ErrorKind::kInvalidJob,
                  "looks up ids, which its input does not have; let it read \"ids\", of data {{ ratings {{ ... }} }}");
   }
-  const auto columns = static_cast<std::int64_t>(input.ids.size());
+  const TensorDescription& ids = **found;
+  const std::int64_t columns = ids.shape.elements();
   if (look_up->column >= columns) {
     throw LayerError("column", fmt::format("reads column {}, but the data has {} of them, counted from 0",
                                            look_up->column, columns));
   }
-  const std::int64_t ids = input.ids[static_cast<std::size_t>(look_up->column)];
-  if (look_up->rows < ids) {
+  const std::int64_t limit = ids.limit(look_up->column);
+  if (look_up->rows < limit) {
     throw LayerError("rows", fmt::format("has {} rows, but column {} of the data has {} ids; write rows: {}",
-                                         look_up->rows, look_up->column, ids, ids));
+                                         look_up->rows, look_up->column, limit, limit));
   }
 }
 

@@ -43,11 +43,9 @@ Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& option
 void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
                              const Backward& backward) {
   const std::vector<engine::Shape> shapes = graph_.shapes(options.batch);
-  const bool has_ids = graph_.input().has_ids();
-  const auto types = has_ids ? std::pair(engine::DType::kInt32, engine::DType::kFloat32)
-                             : std::pair(engine::DType::kFloat32, engine::DType::kInt32);
-  layouts_.push_back(device.plain_layout(shapes[Graph::kImage], types.first));
-  layouts_.push_back(device.plain_layout(shapes[Graph::kLabel], types.second));
+  for (const TensorDescription& tensor : graph_.input().tensors) {
+    layouts_.push_back(device.plain_layout(shapes[layouts_.size()], tensor.dtype));
+  }
   std::vector<ParameterEntry> parameters;
   bool has_loss = false;
   for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
@@ -102,6 +100,10 @@ void Plan::place_buffers(const std::vector<bool>& forward, const Backward& backw
   bytes_without_reuse_ = buffers.bytes_without_reuse;
   const auto offset = [&](int buffer) { return buffer < 0 ? kNowhere : memory.offsets[at(buffer)]; };
   for (const int buffer : buffers.value) values_.push_back(offset(buffer));
+  for (const TensorDescription& tensor : graph_.input().tensors) {
+    const std::size_t number = inputs_.size();
+    inputs_.push_back({tensor.name, layouts_[number], values_[number]});
+  }
   if (kept != kNoTensor) output_ = Output{layouts_[at(kept)], values_[at(kept)]};
   for (std::size_t n = 0; n < steps_.size(); ++n) {
     steps_[n].saved_offset = offset(buffers.saved[n]);
@@ -116,10 +118,10 @@ void Plan::place_buffers(const std::vector<bool>& forward, const Backward& backw
   }
 }
 
-float* Plan::images(std::byte* arena) const { return reinterpret_cast<float*>(arena + values_[Graph::kImage]); }
-
-std::int32_t* Plan::labels(std::byte* arena) const {
-  return reinterpret_cast<std::int32_t*>(arena + values_[Graph::kLabel]);
+std::size_t Plan::input_offset(std::string_view name, engine::DType dtype) const {
+  const auto input = std::ranges::find(inputs_, name, &Input::name);
+  ARBALEST_CHECK(input != inputs_.end() && input->layout.dtype() == dtype);
+  return input->offset;
 }
 
 void* Plan::forward_output(const Graph::Node& node, const PlanBuffers& buffers) const {

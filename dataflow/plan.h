@@ -7,11 +7,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataflow/autodiff.h"
 #include "dataflow/gradient_parts.h"
 #include "dataflow/graph.h"
+#include "dataflow/input/input_tensor.h"
 #include "dataflow/parameter_layout.h"
 #include "engine/bfloat16.h"
 #include "engine/device.h"
@@ -51,7 +53,7 @@ class Plan {
   const ParameterLayout& parameters() const noexcept { return parameters_; }
   bool reads_low_precision_weights() const;
   // Examples of a mini-batch.
-  std::int64_t batch() const noexcept { return layouts_[Graph::kLabel].shape()[0]; }
+  std::int64_t batch() const noexcept { return layouts_.front().shape()[0]; }
 
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   // Baseline for arena_bytes(): one buffer for each layer's output and one for its gradient. The arena also holds the
@@ -60,10 +62,20 @@ class Plan {
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
 
-  // Addresses for the mini-batch, which the caller writes densely: images [b, c, h, w] float32 and labels [b] int32.
-  // For models that read ids, the same addresses take ids [b, columns] int32 and labels [b] float32.
-  float* images(std::byte* arena) const;
-  std::int32_t* labels(std::byte* arena) const;
+  // The place of a tensor of the mini-batch, [batch, ...], which the caller writes densely before forward().
+  struct Input {
+    std::string name;
+    engine::Layout layout;
+    std::size_t offset = 0;  // in the arena, in bytes
+  };
+  // In the order of graph().input().
+  const std::vector<Input>& inputs() const noexcept { return inputs_; }
+  // The address of an input's elements. T is float or std::int32_t. Throws kInternal if no input has the name, or if
+  // its elements are of another type.
+  template <typename T>
+  T* input(std::string_view name, std::byte* arena) const {
+    return reinterpret_cast<T*>(arena + input_offset(name, dtype_of<T>()));
+  }
 
   // The place of the output that PlanOptions::output names. It holds the output after forward(), until the arena is
   // written again.
@@ -116,6 +128,7 @@ class Plan {
   void prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
                          const Backward& backward);
   void place_buffers(const std::vector<bool>& forward, const Backward& backward, const std::string& output);
+  std::size_t input_offset(std::string_view name, engine::DType dtype) const;
   void* forward_output(const Graph::Node& node, const PlanBuffers& buffers) const;
   std::vector<const void*> input_addresses(const Graph::Node& node, std::byte* arena) const;
   std::vector<const void*> parameter_addresses(const Step& step, const PlanBuffers& buffers) const;
@@ -129,6 +142,7 @@ class Plan {
   std::vector<Step> steps_;              // by node
   std::vector<engine::Layout> layouts_;  // by tensor
   std::vector<std::size_t> values_;      // by tensor: arena offset
+  std::vector<Input> inputs_;
   std::optional<Output> output_;
   std::size_t arena_bytes_ = 0;
   std::size_t bytes_without_reuse_ = 0;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "learners/batch_copy.h"
 
 namespace arbalest::learners {
 
@@ -32,12 +32,10 @@ InferenceRunner::InferenceRunner(const InferenceModel& model, int number)
 }
 
 InferenceRunner::Result InferenceRunner::run(const dataflow::Batch& batch) {
-  ARBALEST_CHECK(batch.images != nullptr);
   const dataflow::Plan& plan = model_.plan();
   auto* arena = arena_.as<std::byte>();
   stream_->begin_task(batch.number, engine::WorkPhase::kEvaluation);
-  stream_->copy(plan.images(arena), batch.images, plan.tensor_bytes(dataflow::Graph::kImage), "images");
-  stream_->copy(plan.labels(arena), batch.labels, plan.tensor_bytes(dataflow::Graph::kLabel), "labels");
+  copy_batch(*stream_, plan, batch, arena);
   stream_->launch(*forward_, "inference");
   const auto& output = plan.output();
   if (is_plain_) stream_->copy(values_.data(), arena + output->offset, output->layout.bytes(), "output");

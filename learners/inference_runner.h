@@ -23,8 +23,8 @@ class InferenceRunner {
     engine::StepResult step;  // loss and correct answers, if the batch has labels
   };
 
-  // Runs the forward pass over the images of `batch`, which must hold images or ids and not only indices. Blocks the
-  // host. The result is valid until the next call.
+  // Runs the forward pass over `batch`, which must hold tensors and not only indices. Blocks the host. The result is
+  // valid until the next call.
   Result run(const dataflow::Batch& batch);
 
   // The model must have an output.

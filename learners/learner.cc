@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/error.h"
+#include "learners/batch_copy.h"
 
 namespace arbalest::learners {
 
@@ -128,8 +129,8 @@ void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::Residen
   if (data == nullptr) return;
   auto* arena = arena_.as<std::byte>();
   stream_->enqueue(data->gather({.indices = indices_in(step_.as<std::byte>()),
-                                 .images = plan.images(arena),
-                                 .labels = plan.labels(arena),
+                                 .images = plan.input<float>(dataflow::InputDescription::kImage, arena),
+                                 .labels = plan.input<std::int32_t>(dataflow::InputDescription::kLabel, arena),
                                  .batch = plan.batch(),
                                  .step = step_.as<StepParameters>()}),
                    "gather");
@@ -144,11 +145,7 @@ void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* 
   const std::size_t begin = parameters != nullptr ? 0 : sizeof(StepParameters);
   const std::size_t end = data != nullptr ? step_bytes(plan.batch()) : sizeof(StepParameters);
   if (begin < end) stream_->fetch(step_.as<std::byte>() + begin, step + begin, end - begin, label);
-  if (data != nullptr) return;
-  ARBALEST_CHECK(batch.images != nullptr);
-  auto* arena = arena_.as<std::byte>();
-  stream_->copy(plan.images(arena), batch.images, plan.tensor_bytes(dataflow::Graph::kImage), "images");
-  stream_->copy(plan.labels(arena), batch.labels, plan.tensor_bytes(dataflow::Graph::kLabel), "labels");
+  if (data == nullptr) copy_batch(*stream_, plan, batch, arena_.as<std::byte>());
 }
 
 void Learner::finish(Ticket& ticket) {

@@ -34,7 +34,7 @@ struct LearnerOptions {
   std::optional<float> clip_gradient_norm = {};  // limit to which a gradient's norm is clipped
   // The backward pass is recorded in parts of about this many bytes of gradient (Plan::gradient_parts); 0: in one part.
   std::int64_t gradient_part_bytes = 0;
-  // Data from which gradient() and evaluate() gather their mini-batches; null: the batch brings its images.
+  // Data from which gradient() and evaluate() gather their mini-batches; null: the batch brings its tensors.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
   bool measures_statistics = false;    // whether measure_statistics() will be called
@@ -97,8 +97,8 @@ class Learner {
   // waiting.
   //
   // Each task, evaluation included, reuses the host memory of the task enqueued result_slots tasks earlier. The ticket
-  // of that task must have been waited for and read (kInternal if the task is still under way). The batch's images [b,
-  // c, h, w] and labels [b], if it brings them, must stay until Ticket::done.
+  // of that task must have been waited for and read (kInternal if the task is still under way). The batch's tensors, if
+  // it brings them, must stay until Ticket::done.
   //
   // parts: empty, or one event per part of gradient_parts(); each is set to the event after which that part's gradient
   // is final.
@@ -145,8 +145,8 @@ class Learner {
   std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
-  // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All data other
-  // than images takes one copy, labeled `label`.
+  // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All but the
+  // batch's tensors takes one copy, labeled `label`.
   void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
                const engine::StepParameters* parameters, const char* label);
   Ticket evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch);

@@ -1,4 +1,4 @@
-// Labeled examples, images or ids, from which mini-batches are made.
+// Labeled examples from which mini-batches are made.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/input_description.h"
+#include "dataflow/input/input_tensor.h"
 #include "engine/ops/augmentation.h"
-#include "engine/shape.h"
 
 namespace arbalest::dataflow {
 
@@ -20,18 +21,6 @@ constexpr const char* name_of(Split split) noexcept {
   return split == Split::kTrain ? "train" : split == Split::kTest ? "test" : "validation";
 }
 
-// Shapes and sizes of a dataset that a model must fit.
-struct InputDescription {
-  engine::Shape image;       // one example without batch dimension: [c, h, w]; for ids [columns]
-  std::int64_t classes = 0;  // labels are in [0, classes); 1 if labels are numbers
-  // Number of distinct ids, by column, for datasets of ids with numbers as labels. Empty: images with classes.
-  std::vector<std::int64_t> ids = {};
-
-  bool has_ids() const noexcept { return !ids.empty(); }
-
-  bool operator==(const InputDescription&) const = default;
-};
-
 // Pixels reach the model as (byte / 255 - mean) / stddev; floating-point pixels as (number - mean) / stddev.
 struct Normalization {
   // One number for each channel, or one for all.
@@ -39,7 +28,7 @@ struct Normalization {
   std::vector<float> stddev{1.0F};
 };
 
-// All examples of a dataset that holds them in memory as bytes.
+// All examples of a dataset of images with classes that holds them in memory as bytes.
 struct StoredBytes {
   std::span<const std::uint8_t> pixels;  // [n, c, h, w]
   std::span<const std::int32_t> labels;  // [n]
@@ -65,11 +54,11 @@ class Dataset {
   virtual const InputDescription& description() const noexcept = 0;
   virtual std::int64_t size() const noexcept = 0;
 
-  // Writes `example`, in [0, size()), in the form that the model reads. An image is normalized, float32 [c, h, w], and
-  // augmented if the dataset augments. Ids are int32 [columns], stored in the same 4 bytes each.
-  virtual void read(std::int64_t example, const ExamplePlace& place, float* image) const = 0;
-  // The example's class; or the bits of the float32 to be predicted (kNoLabel is the bit pattern of a NaN).
-  virtual std::int32_t label(std::int64_t example) const = 0;
+  // Writes the features of `example`, in [0, size()), as the model reads them. `features`: one tensor for each of the
+  // description's features, in their order. An image is normalized, and augmented if the dataset augments.
+  virtual void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const = 0;
+  // Writes the example's label.
+  virtual void read_label(std::int64_t example, const InputTensor& label) const = 0;
 
   // Whether mini-batches leave out an example whose read() throws ErrorKind::kData.
   virtual bool skips_unreadable() const noexcept { return false; }
@@ -80,5 +69,8 @@ class Dataset {
   // Bytes of all examples, valid as long as the dataset; none if it does not hold them as bytes.
   virtual std::optional<StoredBytes> stored_bytes() const noexcept { return std::nullopt; }
 };
+
+// Returns the class of an example. The dataset must have classes.
+std::int32_t class_of(const Dataset& data, std::int64_t example);
 
 }  // namespace arbalest::dataflow

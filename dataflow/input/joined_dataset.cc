@@ -23,13 +23,13 @@ class JoinedDataset final : public Dataset {
   const InputDescription& description() const noexcept override { return first_->description(); }
   std::int64_t size() const noexcept override { return first_->size() + second_->size(); }
 
-  void read(std::int64_t example, const ExamplePlace& place, float* image) const override {
+  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override {
     const std::int64_t behind = example - first_->size();
-    behind < 0 ? first_->read(example, place, image) : second_->read(behind, place, image);
+    behind < 0 ? first_->read(example, place, features) : second_->read(behind, place, features);
   }
-  std::int32_t label(std::int64_t example) const override {
+  void read_label(std::int64_t example, const InputTensor& label) const override {
     const std::int64_t behind = example - first_->size();
-    return behind < 0 ? first_->label(example) : second_->label(behind);
+    behind < 0 ? first_->read_label(example, label) : second_->read_label(behind, label);
   }
   bool skips_unreadable() const noexcept override { return first_->skips_unreadable() || second_->skips_unreadable(); }
   std::size_t memory_bytes() const noexcept override { return host_bytes(*first_) + host_bytes(*second_); }

@@ -1,7 +1,6 @@
 #include "jobs/predict/latency.h"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -12,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "dataflow/input/example.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "engine/precision.h"
@@ -26,32 +26,44 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Numbers that a model can read: ids in their bounds, else numbers in [-1, 1).
+// Values that a model can read: integers below their limits, else numbers in [-1, 1).
 class RandomExamples final : public dataflow::Dataset {
  public:
   RandomExamples(const ModelDescription& description, std::int64_t examples)
-      : input_{description.shape, description.outputs, description.ids}, examples_(examples) {}
+      : input_(input_of(description)), examples_(examples) {}
 
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return input_; }
   std::int64_t size() const noexcept override { return examples_; }
-  std::int32_t label(std::int64_t /*example*/) const override { return 0; }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/, float* values) const override {
+  void read_label(std::int64_t /*example*/, const dataflow::InputTensor& label) const override {
+    std::ranges::fill(label.bytes(), std::byte{0});
+  }
+  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+            std::span<const dataflow::InputTensor> features) const override {
     std::uint32_t state = static_cast<std::uint32_t>(example) * 2654435761U + 1U;
-    for (std::int64_t i = 0; i < input_.image.elements(); ++i) {
+    for (const dataflow::InputTensor& feature : features) fill(feature, state);
+  }
+
+ private:
+  static void fill(const dataflow::InputTensor& feature, std::uint32_t& state) {
+    const auto random_bits = [&state] {
       state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
-      const std::uint32_t bits = state >> 8U;
-      if (input_.has_ids()) {
-        const auto id =
-            static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(input_.ids[static_cast<std::size_t>(i)]));
-        values[i] = std::bit_cast<float>(id);
-      } else {
-        values[i] = static_cast<float>(bits) / static_cast<float>(1U << 23U) - 1.0F;
+      return state >> 8U;
+    };
+    const dataflow::TensorDescription& tensor = feature.description();
+    if (tensor.dtype == engine::DType::kInt32) {
+      const std::span integers = feature.as<std::int32_t>();
+      for (std::size_t i = 0; i < integers.size(); ++i) {
+        const auto limit = static_cast<std::uint64_t>(tensor.limit(static_cast<std::int64_t>(i)));
+        integers[i] = static_cast<std::int32_t>(random_bits() % limit);
+      }
+    } else {
+      for (float& number : feature.as<float>()) {
+        number = static_cast<float>(random_bits()) / static_cast<float>(1U << 23U) - 1.0F;
       }
     }
   }
 
- private:
   std::string name_ = "random examples";
   dataflow::InputDescription input_;
   std::int64_t examples_;
@@ -62,16 +74,16 @@ SingleLatency measure_single(const JobOptions& job, const ModelDescription& desc
   constexpr std::int64_t kWarmUp = 16;
   constexpr std::size_t kLeast = 16;
   const RandomExamples examples(description, kWarmUp);
-  std::vector<std::vector<float>> inputs(static_cast<std::size_t>(kWarmUp));
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].resize(static_cast<std::size_t>(description.shape.elements()));
-    examples.read(static_cast<std::int64_t>(i), {}, inputs[i].data());
+  std::vector<dataflow::Example> inputs;
+  for (std::int64_t i = 0; i < kWarmUp; ++i) {
+    inputs.emplace_back(examples.description());
+    examples.read(i, {}, inputs.back().features());
   }
   SingleLatency latency{.threads = threads};
   const Clock::time_point begin = Clock::now();
   SinglePredictor predictor(job, model, threads);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    predictor.predict(inputs[i], 1);
+    predictor.predict(inputs[i].features(), 1);
     if (i == 0) latency.first_ms = 1e3 * seconds_since(begin);
   }
   std::vector<double> times;
@@ -79,7 +91,7 @@ SingleLatency measure_single(const JobOptions& job, const ModelDescription& desc
   while (std::cmp_less(times.size(), options.examples) &&
          (times.size() < kLeast || seconds_since(measured) < options.seconds)) {
     const Clock::time_point asked = Clock::now();
-    predictor.predict(inputs[times.size() % inputs.size()], 1);
+    predictor.predict(inputs[times.size() % inputs.size()].features(), 1);
     times.push_back(1e3 * seconds_since(asked));
   }
   std::ranges::sort(times);

@@ -8,7 +8,7 @@ LinePredictor::LinePredictor(const DescribedModel& model, int top)
     : model_(model),
       top_(top),
       predictor_(model.job, model.tensors, engine::core_count(model.job.devices.front())),
-      example_(static_cast<std::size_t>(model.description.shape.elements())) {
+      example_(input_of(model.description)) {
   open_files(model.description, {});  // throws if the model does not read images
 }
 
@@ -19,13 +19,13 @@ Prediction LinePredictor::predict(const std::string& path) {
     return prediction;
   }
   const PredictionInput input = open_files(model_.description, {path});
-  input.data->read(0, {}, example_.data());
+  input.data->read(0, {}, example_.features());
   if (std::string error = input.data->take_error(0); !error.empty()) {
     Prediction prediction;
     prediction.error = std::move(error);
     return prediction;
   }
-  return predictor_.predict(example_, top_);
+  return predictor_.predict(example_.features(), top_);
 }
 
 }  // namespace arbalest::jobs

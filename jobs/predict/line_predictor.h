@@ -2,8 +2,8 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
+#include "dataflow/input/example.h"
 #include "jobs/predict/described_model.h"
 #include "jobs/predict/predictor.h"
 
@@ -22,7 +22,7 @@ class LinePredictor {
   const DescribedModel& model_;
   int top_;
   SinglePredictor predictor_;
-  std::vector<float> example_;
+  dataflow::Example example_;
 };
 
 }  // namespace arbalest::jobs

@@ -24,15 +24,20 @@ namespace fs = std::filesystem;
 using engine::ErrorKind;
 using Input = ModelDescription::Input;
 
-void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& place, float* image) const {
+void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& place,
+                           std::span<const dataflow::InputTensor> features) const {
   try {
-    data_->read(example, place, image);
+    data_->read(example, place, features);
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
-    std::fill_n(image, description().image.elements(), 0.0F);
+    for (const dataflow::InputTensor& feature : features) std::ranges::fill(feature.bytes(), std::byte{0});
     const std::lock_guard lock(mutex_);
     errors_[example] = error.what();
   }
+}
+
+void TolerantDataset::read_label(std::int64_t /*example*/, const dataflow::InputTensor& label) const {
+  std::ranges::fill(label.bytes(), std::byte{0});
 }
 
 std::string TolerantDataset::take_error(std::int64_t example) const {
@@ -60,10 +65,6 @@ class NamedFiles final : public dataflow::EncodedExamples {
  private:
   std::vector<std::string> files_;
 };
-
-dataflow::InputDescription input_of(const ModelDescription& description) {
-  return {description.shape, description.outputs, description.ids};
-}
 
 bool has_image_name(const fs::path& path) {
   std::string extension = path.extension().string();
@@ -146,6 +147,11 @@ PredictionInput open_array(const ModelDescription& description, const fs::path& 
 }
 
 }  // namespace
+
+dataflow::InputDescription input_of(const ModelDescription& description) {
+  return description.input == Input::kIds ? dataflow::ratings_input(description.ids)
+                                          : dataflow::image_input(description.shape, description.outputs);
+}
 
 PredictionInput open_files(const ModelDescription& description, std::vector<std::string> files) {
   const std::int64_t channels = description.shape[0];

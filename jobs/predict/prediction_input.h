@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -24,8 +25,10 @@ class TolerantDataset final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return data_->name(); }
   const dataflow::InputDescription& description() const noexcept override { return data_->description(); }
   std::int64_t size() const noexcept override { return data_->size(); }
-  void read(std::int64_t example, const dataflow::ExamplePlace& place, float* image) const override;
-  std::int32_t label(std::int64_t /*example*/) const override { return 0; }  // nobody knows it
+  void read(std::int64_t example, const dataflow::ExamplePlace& place,
+            std::span<const dataflow::InputTensor> features) const override;
+  // Writes 0: nobody knows the label.
+  void read_label(std::int64_t example, const dataflow::InputTensor& label) const override;
   std::size_t memory_bytes() const noexcept override { return data_->memory_bytes(); }
 
   bool has_files() const noexcept { return !files_.empty(); }
@@ -42,6 +45,9 @@ class TolerantDataset final : public dataflow::Dataset {
   mutable std::mutex mutex_;
   mutable std::unordered_map<std::int64_t, std::string> errors_;
 };
+
+// Returns what the model reads.
+dataflow::InputDescription input_of(const ModelDescription& description);
 
 struct PredictionInput {
   std::unique_ptr<const TolerantDataset> data;

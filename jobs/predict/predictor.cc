@@ -39,7 +39,7 @@ Prediction prediction_of(std::span<const float> output, bool is_number, int top)
 
 BatchPredictor::BatchPredictor(const JobOptions& job, std::span<const dataflow::NamedTensor> model,
                                std::int64_t examples)
-    : predicts_numbers_(job.data.input.has_ids()),
+    : predicts_numbers_(job.data.input.predicts_numbers()),
       batch_(batch_for(job, examples)),
       pool_(engine::host::usable_cores()) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec));
@@ -72,22 +72,25 @@ void BatchPredictor::predict(const TolerantDataset& data, int top, const Take& t
 }
 
 SinglePredictor::SinglePredictor(const JobOptions& job, std::span<const dataflow::NamedTensor> model, int threads)
-    : predicts_numbers_(job.data.input.has_ids()),
+    : predicts_numbers_(job.data.input.predicts_numbers()),
       device_(engine::open_device(job.devices.front())),
       model_(*job.graph, *device_,
              {.batch = 1, .threads = threads, .precision = job.training.precision, .output = output_layer(*job.graph)}),
       runner_(model_),
-      elements_(static_cast<std::size_t>(job.data.input.image.elements())),
-      input_(device_->allocate_host(elements_ * sizeof(float))) {
+      memory_(job.data.input, 1, *device_) {
   load_fitting([&] { model_.load(model); });
+  // Nobody knows the label, and the loss is not read.
+  std::ranges::fill(memory_.batch().back().bytes(), std::byte{0});
 }
 
-Prediction SinglePredictor::predict(std::span<const float> example, int top) {
-  ARBALEST_CHECK(example.size() == elements_);
-  constexpr std::int32_t kLabel = 0;  // nobody knows it, and the loss is not read
-  std::ranges::copy(example, input_.as<float>());
-  const dataflow::Batch batch{.images = input_.as<float>(), .labels = &kLabel, .examples = 1};
-  return prediction_of(runner_.run(batch).output, predicts_numbers_, top);
+Prediction SinglePredictor::predict(std::span<const dataflow::InputTensor> features, int top) {
+  const std::span tensors = memory_.batch();
+  ARBALEST_CHECK(features.size() + 1 == tensors.size());
+  for (std::size_t f = 0; f < features.size(); ++f) {
+    ARBALEST_CHECK(features[f].description() == tensors[f].description());
+    std::ranges::copy(features[f].bytes(), tensors[f].bytes().data());
+  }
+  return prediction_of(runner_.run({.tensors = tensors, .examples = 1}).output, predicts_numbers_, top);
 }
 
 }  // namespace arbalest::jobs

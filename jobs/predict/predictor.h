@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/parameter_layout.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
@@ -50,16 +51,15 @@ class SinglePredictor {
   // `threads`: of a CPU device. Throws as BatchPredictor does.
   SinglePredictor(const JobOptions& job, std::span<const dataflow::NamedTensor> model, int threads);
 
-  // `example`: as Dataset::read() writes it.
-  Prediction predict(std::span<const float> example, int top);
+  // `features`: of one example, as Dataset::read() writes them.
+  Prediction predict(std::span<const dataflow::InputTensor> features, int top);
 
  private:
   bool predicts_numbers_;
   std::unique_ptr<engine::Device> device_;
   learners::InferenceModel model_;
   learners::InferenceRunner runner_;
-  std::size_t elements_;  // of an example
-  engine::Buffer input_;  // host: one example
+  dataflow::BatchMemory memory_;  // for one example, with a label that is not used
 };
 
 }  // namespace arbalest::jobs

@@ -30,7 +30,7 @@ void check(const JobOptions& job, const EvaluationOptions& options) {
         "the job '{}' has no validation set (data.validation) and names no files of one; evaluate it on the test set",
         job.name);
   }
-  if (options.per_class && job.data.input.has_ids()) {
+  if (options.per_class && job.data.input.predicts_numbers()) {
     engine::fail(engine::ErrorKind::kUsage, "the job '{}' predicts numbers and has no classes", job.name);
   }
 }
@@ -48,12 +48,12 @@ class Sums {
   // `classes`: also counts predictions by class; null: no.
   explicit Sums(ClassScores* classes) : classes_(classes) {}
 
-  void add(const dataflow::Batch& batch, const InferenceRunner::Result& result, std::int64_t batch_size) {
+  void add(const dataflow::Batch& batch, const InferenceRunner::Result& result) {
     examples_ += batch.examples;
     loss_ += static_cast<double>(result.step.loss_sum);
     correct_ += static_cast<double>(result.step.correct);
     correct_top5_ += static_cast<double>(result.step.correct_top5);
-    if (classes_ != nullptr) classes_->add(result.output, {batch.labels, static_cast<std::size_t>(batch_size)});
+    if (classes_ != nullptr) classes_->add(result.output, batch.tensors.back().as<const std::int32_t>());
   }
 
   scheduler::Evaluation evaluation() const {
@@ -100,7 +100,7 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
   dataflow::BatchRing ring(data, order, *devices.front(), pool, fleet.runners() * (1 + kAhead));
   Sums sums(result.classes ? &*result.classes : nullptr);
   fleet.run(ring, [&](const dataflow::Batch& batch, const InferenceRunner::Result& of_batch) {
-    sums.add(batch, of_batch, batch_size);
+    sums.add(batch, of_batch);
     return true;
   });
   if (ring.skipped() > 0) {
@@ -121,7 +121,7 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   EvaluationResult result;
   result.set = options.set;
   const auto data = load_set(job, context, options.set, pool, result.warnings);
-  if (options.per_class) result.classes.emplace(job.data.input.classes);
+  if (options.per_class) result.classes.emplace(job.data.input.classes());
   const scheduler::Evaluation evaluation = evaluate(job, model, model_path, *data, context, pool, result);
   if (!std::isfinite(evaluation.loss)) {
     engine::fail(engine::ErrorKind::kDiverged,
@@ -131,7 +131,7 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   }
   result.loss = evaluation.loss;
   result.accuracy = evaluation.accuracy;
-  result.top5_accuracy = top5_accuracy(evaluation, job.data.input.classes);
+  result.top5_accuracy = top5_accuracy(evaluation, job.data.input.classes());
   result.rmse = rmse(evaluation, job.data.input);
   result.examples = evaluation.examples;
   return result;

@@ -25,7 +25,7 @@ std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std
 }
 
 std::optional<double> rmse(const scheduler::Evaluation& evaluation, const dataflow::InputDescription& input) {
-  if (!input.has_ids()) return std::nullopt;
+  if (!input.predicts_numbers()) return std::nullopt;
   return std::sqrt(evaluation.loss);
 }
 
@@ -111,7 +111,7 @@ void ModelScores::write_to(EpochRow& row) const {
   (is_test ? row.test_rmse : row.validation_rmse) = rmse(judged, input_);
   if (predicts_numbers()) return;
   (is_test ? row.test_accuracy : row.validation_accuracy) = judged.accuracy;
-  (is_test ? row.test_top5_accuracy : row.validation_top5_accuracy) = top5_accuracy(judged, input_.classes);
+  (is_test ? row.test_top5_accuracy : row.validation_top5_accuracy) = top5_accuracy(judged, input_.classes());
 }
 
 void ModelScores::write_to(RunSummary& summary) const {
@@ -122,13 +122,13 @@ void ModelScores::write_to(RunSummary& summary) const {
   if (!predicts_numbers()) summary.held_accuracy = target_.held();
   if (const auto& test = test_.evaluation) {
     summary.test_loss = test->loss;
-    summary.test_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*test, input_.classes);
+    summary.test_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*test, input_.classes());
     if (!predicts_numbers()) summary.test_accuracy = test->accuracy;
     if (std::isfinite(test->loss)) summary.test_rmse = rmse(*test, input_);
   }
   if (const auto& validation = validation_.evaluation) {
     summary.validation_loss = validation->loss;
-    summary.validation_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*validation, input_.classes);
+    summary.validation_top5_accuracy = predicts_numbers() ? std::nullopt : top5_accuracy(*validation, input_.classes());
     if (!predicts_numbers()) summary.validation_accuracy = validation->accuracy;
     if (std::isfinite(validation->loss)) summary.validation_rmse = rmse(*validation, input_);
   }

@@ -81,7 +81,7 @@ class ModelScores {
     std::optional<double> best{};                       // at the end of an epoch
   };
 
-  bool predicts_numbers() const noexcept { return input_.has_ids(); }
+  bool predicts_numbers() const noexcept { return input_.predicts_numbers(); }
   const Set& of(EvaluationSet set) const noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
   Set& of(EvaluationSet set) noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
   void evaluate(Session& session, EvaluationSet set);

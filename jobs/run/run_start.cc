@@ -43,7 +43,9 @@ std::vector<std::string> device_names(const std::vector<engine::DeviceSpec>& dev
   return all;
 }
 
-Metric metric_of(const JobOptions& job) { return job.data.input.has_ids() ? Metric::kRmse : Metric::kAccuracy; }
+Metric metric_of(const JobOptions& job) {
+  return job.data.input.predicts_numbers() ? Metric::kRmse : Metric::kAccuracy;
+}
 
 RunStart describe_run(const JobOptions& job, const Session& session, EvaluationSet accuracy_set) {
   RunStart start{.job = job.name,
@@ -52,7 +54,7 @@ RunStart describe_run(const JobOptions& job, const Session& session, EvaluationS
                  .learners_per_device = job.learners_per_device,
                  .is_tuned = job.tuned.has_value(),
                  .learners_change = describe_changes(job),
-                 .classes = job.data.input.classes,
+                 .classes = job.data.input.classes(),
                  .metric = metric_of(job),
                  .batch_size = job.training.batch_size,
                  .precision = job.training.precision,

@@ -10,6 +10,7 @@
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
+#include "tests/support/read_example.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/training_rig.h"
 
@@ -44,7 +45,7 @@ bool is_resident(dataflow::BatchRing& ring) {
   const dataflow::Batch batch = ring.next().value();
   ring.release(batch.number);
   ring.restart();
-  return batch.images == nullptr;
+  return batch.tensors.empty();
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ TEST_CASE("a GPU gathers the same bits that the dataset reads") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const auto data = small_dataset();
   const dataflow::ResidentData resident(*data, *device);
-  const auto pixels = static_cast<std::size_t>(data->description().image.elements());
+  const auto pixels = static_cast<std::size_t>(data->description().image().elements());
   std::vector<std::int64_t> order(kExamples);
   std::iota(order.rbegin(), order.rend(), 0);
   const engine::Buffer indices = tests::upload(*device, order);
@@ -70,9 +71,9 @@ TEST_CASE("a GPU gathers the same bits that the dataset reads") {
   const auto found_labels = tests::download<std::int32_t>(*device, labels.data(), order.size());
   for (std::size_t i = 0; i < order.size(); ++i) {
     std::vector<float> expected(pixels);
-    data->read(order[i], {}, expected.data());
+    tests::read_image(*data, order[i], {}, expected.data());
     CHECK(std::memcmp(found.data() + i * pixels, expected.data(), pixels * sizeof(float)) == 0);
-    CHECK(found_labels[i] == data->label(order[i]));
+    CHECK(found_labels[i] == dataflow::class_of(*data, order[i]));
   }
 }
 

@@ -21,19 +21,21 @@ struct UsualJob {
 
 // Returns models with the batch sizes in configs/, and for ImageNet with the batch size of one of several learners.
 std::vector<UsualJob> usual_jobs() {
-  const dataflow::InputDescription mnist{{1, 28, 28}, 10}, cifar{{3, 32, 32}, 10}, imagenet{{3, 224, 224}, 1000};
+  const dataflow::InputDescription mnist = dataflow::image_input({1, 28, 28}, 10);
+  const dataflow::InputDescription cifar = dataflow::image_input({3, 32, 32}, 10);
+  const dataflow::InputDescription imagenet = dataflow::image_input({3, 224, 224}, 1000);
   return {{"lenet {}", mnist, 32},
           {"lenet {}", mnist, 16},
-          {"lenet {}", {{3, 28, 28}, 10}, 16},
+          {"lenet {}", dataflow::image_input({3, 28, 28}, 10), 16},
           {"resnet_cifar { depth: 32 }", cifar, 64},
           {"resnet_cifar { depth: 20 }", cifar, 16},
           {"cifar_quick {}", cifar, 64},
-          {"vgg { depth: 16 batch_norm: true head: CIFAR }", {{3, 32, 32}, 100}, 64},
+          {"vgg { depth: 16 batch_norm: true head: CIFAR }", dataflow::image_input({3, 32, 32}, 100), 64},
           {"alexnet {}", imagenet, 32},
           {"vgg { depth: 16 }", imagenet, 32},
           {"resnet { depth: 18 }", imagenet, 32},
           {"resnet { depth: 50 }", imagenet, 32},
-          {"inception_v3 {}", {{3, 299, 299}, 1000}, 32},
+          {"inception_v3 {}", dataflow::image_input({3, 299, 299}, 1000), 32},
           {"mobilenet_v1 {}", imagenet, 32}};
 }
 

@@ -105,7 +105,7 @@ Graph build(Layers layers) {
   const std::string last = layers.back().name;
   layers.push_back({"logits", {last}, dense(3)});
   layers.push_back({"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()});
-  return Graph::build({{3, 7, 7}, 3}, layers);
+  return Graph::build(image_input({3, 7, 7}, 3), layers);
 }
 
 struct Tolerance {
@@ -165,7 +165,7 @@ TEST_CASE("several losses train by their weighted sum, and evaluation reports th
   layers.push_back({"logits", {"hidden_sum"}, dense(3)});
   layers.push_back({"again", {"logits", "label"}, loss(0.25F)});
   layers.push_back({"loss", {"logits", "label"}, loss(2.0F)});
-  const Graph graph = Graph::build({{3, 7, 7}, 3}, layers);
+  const Graph graph = Graph::build(image_input({3, 7, 7}, 3), layers);
   constexpr std::int64_t kBatch = 4;
   check_against_reference(graph, kBatch);
 
@@ -184,7 +184,7 @@ TEST_CASE("several losses train by their weighted sum, and evaluation reports th
 
   // Without the side branch the inference plan is the same.
   std::erase_if(layers, [](const LayerDescription& layer) { return layer.name.starts_with("side_"); });
-  const Graph main_only = Graph::build({{3, 7, 7}, 3}, layers);
+  const Graph main_only = Graph::build(image_input({3, 7, 7}, 3), layers);
   const Plan main_training(main_only, *device, {.batch = kBatch});
   const Plan alone(
       main_only, *device,

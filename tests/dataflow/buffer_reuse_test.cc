@@ -79,7 +79,7 @@ Graph random_graph(RandomSequence& random) {
   }
   append({unread[0]}, true);
   layers.push_back({"loss", {unread[0], "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()});
-  return Graph::build({{3, 1, 1}, 3}, layers);
+  return Graph::build(image_input({3, 1, 1}, 3), layers);
 }
 
 Layout random_layout(RandomSequence& random) {
@@ -160,8 +160,7 @@ class Simulation {
 
   // Returns the first error, or "" if there is none.
   std::string run() {
-    write(value(Graph::kImage), name_of_value(Graph::kImage));
-    write(value(Graph::kLabel), name_of_value(Graph::kLabel));
+    for (int input = 0; input < of_.graph.inputs(); ++input) write(value(input), name_of_value(input));
     for (int n = 0; n < nodes(); ++n) {
       if (of_.forward[at(n)]) forward(n);
     }
@@ -263,7 +262,7 @@ class Simulation {
     for (std::size_t k = 0; k < node(n).inputs.size(); ++k) {
       const int input = node(n).inputs[k];
       const bool reads = traits(n).backward_reads_inputs && (k == 0 || !traits(n).backward_reads_first_input_only);
-      const bool is_read = reads || input == Graph::kLabel;
+      const bool is_read = reads || input == of_.graph.label();
       if (is_read) expect(value(input), name_of_value(input), n, "an input, in backward,");
     }
     if (traits(n).backward_reads_output) expect(value(node(n).output), name_of_value(node(n).output), n, "the output");

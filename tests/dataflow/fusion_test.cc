@@ -25,7 +25,7 @@ std::shared_ptr<const Layer> activation(const ActivationFunction& f) { return st
 Graph build(const std::vector<LayerDescription>& hidden, const std::string& logits) {
   std::vector<LayerDescription> layers = hidden;
   layers.push_back({"loss", {logits, "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()});
-  return Graph::build({{1, 4, 4}, 3}, layers);
+  return Graph::build(image_input({1, 4, 4}, 3), layers);
 }
 
 std::vector<std::string> labels(const Graph& graph) {
@@ -35,7 +35,7 @@ std::vector<std::string> labels(const Graph& graph) {
 }
 
 TEST_CASE("fusion: an activation is fused into its input layer if nothing else reads that layer") {
-  const Graph lenet_graph = Graph::build({{1, 28, 28}, 10}, arbalest::tests::lenet());
+  const Graph lenet_graph = Graph::build(image_input({1, 28, 28}, 10), arbalest::tests::lenet());
   const Graph fused = fuse(lenet_graph);
   CHECK(labels(fused) ==
         std::vector<std::string>{"conv1", "pool1", "conv2", "pool2", "dense1+relu1", "logits", "loss", "accuracy"});

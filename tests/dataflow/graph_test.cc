@@ -18,7 +18,7 @@ namespace {
 using namespace arbalest::dataflow;
 using arbalest::engine::Shape;
 
-const InputDescription kInput{{1, 8, 8}, 3};
+const InputDescription kInput = image_input({1, 8, 8}, 3);
 
 std::shared_ptr<const Layer> dense(std::int64_t units) {
   DenseLayer::Options options;
@@ -70,7 +70,7 @@ TEST_CASE("layers are sorted after their inputs, and shapes follow the batch siz
   for (const Graph::Node& node : graph.nodes()) names.push_back(node.name);
   CHECK(names == std::vector<std::string>{"conv", "relu", "logits", "loss", "accuracy"});
   const std::vector<Shape> shapes = graph.shapes(5);
-  CHECK(shapes[Graph::kImage] == Shape{5, 1, 8, 8});
+  CHECK(shapes[0] == Shape{5, 1, 8, 8});
   CHECK(shapes[2] == Shape{5, 4, 6, 6});
   CHECK(shapes[4] == Shape{5, 3});
 }
@@ -219,7 +219,7 @@ TEST_CASE("a layer with invalid options is still checked against its neighbors, 
 TEST_CASE("a model that trains nothing is refused") {
   const LayerDescription flat{"flat", {"image"}, std::make_shared<FlattenLayer>()};
   const LayerDescription loss{"loss", {"flat", "label"}, kLoss};
-  const InputDescription three_features{{3, 1, 1}, 3};
+  const InputDescription three_features = image_input({3, 1, 1}, 3);
   CHECK_THROWS_WITH(Graph::build(three_features, {flat, loss}), ContainsSubstring("nothing to train"));
   CHECK_NOTHROW(
       Graph::build(three_features, {flat, {"logits", {"flat"}, dense(3)}, {"loss", {"logits", "label"}, kLoss}}));
@@ -245,7 +245,7 @@ TEST_CASE("each layer whose parameters do not affect the loss is refused by name
 }
 
 TEST_CASE("LeNet has Caffe's parameters and FLOPs") {
-  const Graph graph = Graph::build({{1, 28, 28}, 10}, arbalest::tests::lenet());
+  const Graph graph = Graph::build(image_input({1, 28, 28}, 10), arbalest::tests::lenet());
   const std::vector<Shape> shapes = graph.shapes(1);
   std::int64_t parameters = 0;
   std::int64_t conv_and_dense_flops = 0;

@@ -16,6 +16,7 @@
 #include "engine/error.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "tests/support/catch.h"
+#include "tests/support/read_example.h"
 
 namespace {
 
@@ -25,13 +26,18 @@ using arbalest::dataflow::BatchRing;
 using arbalest::dataflow::BatchShare;
 using arbalest::dataflow::ByteImages;
 using arbalest::dataflow::Dataset;
+using arbalest::dataflow::image_input;
 using arbalest::dataflow::InputDescription;
+using arbalest::dataflow::InputTensor;
 using arbalest::dataflow::SequentialOrder;
 using arbalest::dataflow::ShuffledOrder;
 using arbalest::engine::ErrorKind;
 using arbalest::engine::kNoLabel;
 using arbalest::engine::Shape;
 using arbalest::engine::host::Pool;
+using arbalest::tests::images_of;
+using arbalest::tests::labels_of;
+using arbalest::tests::read_image;
 
 // All four bytes of image n are n; its label is n mod 10.
 std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
@@ -41,7 +47,7 @@ std::unique_ptr<ByteImages> numbered_images(std::size_t count) {
     std::fill_n(pixels.data() + i * 4, 4, static_cast<std::uint8_t>(i));
     labels[i] = static_cast<std::int32_t>(i % 10);
   }
-  return std::make_unique<ByteImages>("numbered", InputDescription{Shape{1, 2, 2}, 10},
+  return std::make_unique<ByteImages>("numbered", image_input({1, 2, 2}, 10),
                                       arbalest::dataflow::Normalization{{0.0F}, {1.0F / 255.0F}}, std::move(pixels),
                                       std::move(labels));
 }
@@ -51,18 +57,16 @@ bool is_right(const Batch& batch, BatchOrder& order) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(order.batch_size()));
   order.indices(batch.number, indices);
   if (!std::equal(indices.begin(), indices.end(), batch.indices)) return false;
-  if (batch.images == nullptr) {
-    return batch.labels == nullptr && batch.examples == order.batch_size() - std::ranges::count(indices, -1);
-  }
+  if (batch.tensors.empty()) return batch.examples == order.batch_size() - std::ranges::count(indices, -1);
   int examples = 0;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     const bool real = indices[i] >= 0;
     const float pixel = real ? static_cast<float>(indices[i]) : 0.0F;
     const std::int32_t label = real ? static_cast<std::int32_t>(indices[i] % 10) : kNoLabel;
     for (std::size_t p = 0; p < 4; ++p) {
-      if (std::abs(batch.images[i * 4 + p] - pixel) > 1e-3F) return false;
+      if (std::abs(images_of(batch)[i * 4 + p] - pixel) > 1e-3F) return false;
     }
-    if (batch.labels[i] != label) return false;
+    if (labels_of(batch)[i] != label) return false;
     examples += real ? 1 : 0;
   }
   return batch.examples == examples;
@@ -95,15 +99,16 @@ class FailingDataset final : public Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 12; }
-  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&, float* image) const override {
+  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&,
+            std::span<const InputTensor> features) const override {
     if (example == 5) arbalest::engine::fail(ErrorKind::kData, "record 5 is broken");
-    *image = 1.0F;
+    features.front().as<float>().front() = 1.0F;
   }
-  std::int32_t label(std::int64_t) const override { return 0; }
+  void read_label(std::int64_t, const InputTensor& label) const override { label.as<std::int32_t>().front() = 0; }
 
  private:
   std::string name_ = "failing";
-  InputDescription description_{Shape{1, 1, 1}, 10};
+  InputDescription description_ = image_input({1, 1, 1}, 10);
 };
 
 // A dataset whose image n has the value n. Reading one of the `unreadable` examples fails, so a batch ring skips it.
@@ -115,16 +120,19 @@ class SkippingDataset final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 14; }
   bool skips_unreadable() const noexcept override { return true; }
-  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&, float* image) const override {
-    *image = static_cast<float>(example);
+  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&,
+            std::span<const InputTensor> features) const override {
+    features.front().as<float>().front() = static_cast<float>(example);
     if (unreadable_.contains(example)) arbalest::engine::fail(ErrorKind::kData, "record {} is broken", example);
   }
-  std::int32_t label(std::int64_t example) const override { return static_cast<std::int32_t>(example % 10); }
+  void read_label(std::int64_t example, const InputTensor& label) const override {
+    label.as<std::int32_t>().front() = static_cast<std::int32_t>(example % 10);
+  }
 
  private:
   std::set<std::int64_t> unreadable_;
   std::string name_ = "skipping";
-  InputDescription description_{Shape{1, 1, 1}, 10};
+  InputDescription description_ = image_input({1, 1, 1}, 10);
 };
 
 // A dataset that cannot be read before it is opened.
@@ -133,17 +141,18 @@ class ClosedDataset final : public Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 12; }
-  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&, float* image) const override {
+  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&,
+            std::span<const InputTensor> features) const override {
     open.wait(false);
-    *image = 1.0F;
+    features.front().as<float>().front() = 1.0F;
   }
-  std::int32_t label(std::int64_t) const override { return 0; }
+  void read_label(std::int64_t, const InputTensor& label) const override { label.as<std::int32_t>().front() = 0; }
 
   std::atomic<bool> open{false};
 
  private:
   std::string name_ = "closed";
-  InputDescription description_{Shape{1, 1, 1}, 10};
+  InputDescription description_ = image_input({1, 1, 1}, 10);
 };
 
 // Counts calls, and opens the dataset when the consumer waits for it.
@@ -206,8 +215,10 @@ TEST_CASE("batches arrive in order under random delays, with several in use and 
     const std::optional<Batch> batch = ring->next();
     REQUIRE(batch.has_value());
     CHECK(batch->number == number);
-    CHECK(reinterpret_cast<std::uintptr_t>(batch->images) % 64 == 0);
-    CHECK((batch->images == nullptr) == (content == Content::kIndices));
+    CHECK(batch->tensors.size() == (content == Content::kIndices ? 0 : 2));
+    for (const InputTensor& tensor : batch->tensors) {
+      CHECK(reinterpret_cast<std::uintptr_t>(tensor.bytes().data()) % 64 == 0);
+    }
     out.push_back(*batch);  // the oldest comes first
     if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
     // The next batch needs the slot of batch number - slots, which must have been released.
@@ -233,10 +244,10 @@ TEST_CASE("augmentation depends on the place in the sequence, not on the thread 
     const Batch batch = ring.next().value();
     for (std::uint32_t row = 0; row < 4; ++row) {
       std::vector<float> expected(4);
-      data->read(batch.indices[row], {number, row}, expected.data());
-      CHECK(std::equal(expected.begin(), expected.end(), batch.images + row * 4));
+      read_image(*data, batch.indices[row], {number, row}, expected.data());
+      CHECK(std::equal(expected.begin(), expected.end(), images_of(batch) + row * 4));
       std::vector<float> elsewhere(4);
-      data->read(batch.indices[row], {number + 1, row}, elsewhere.data());
+      read_image(*data, batch.indices[row], {number + 1, row}, elsewhere.data());
       differs = differs || elsewhere != expected;
     }
     ring.release(number);
@@ -382,8 +393,8 @@ TEST_CASE("a skipped example is replaced by the nearest readable one before it, 
   for (std::size_t number = 0; number < 4; ++number) {
     CAPTURE(number);
     const Batch batch = ring.next().value();
-    CHECK(std::vector<float>(batch.images, batch.images + 4) == images[number]);
-    CHECK(std::vector<std::int32_t>(batch.labels, batch.labels + 4) == labels[number]);
+    CHECK(std::vector<float>(images_of(batch), images_of(batch) + 4) == images[number]);
+    CHECK(std::vector<std::int32_t>(labels_of(batch), labels_of(batch) + 4) == labels[number]);
     CHECK(batch.examples == examples[number]);
     ring.release(batch.number);
   }
@@ -394,7 +405,7 @@ TEST_CASE("a skipped example is replaced by the nearest readable one before it, 
   BatchRing cyclic(others, order, rig.device(), rig.pool(), 3);
   CHECK(cyclic.first_skipped().empty());
   const Batch batch = cyclic.next().value();
-  CHECK(std::vector<float>(batch.images, batch.images + 4) == std::vector<float>{3, 3, 3, 3});
+  CHECK(std::vector<float>(images_of(batch), images_of(batch) + 4) == std::vector<float>{3, 3, 3, 3});
 }
 
 TEST_CASE("a ring that is destroyed early waits for its tasks", "[input]") {

@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_root.h"
+#include "tests/support/read_example.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -89,8 +90,8 @@ TEST_CASE("CIFAR-10: all files are read in order, and each channel has its norma
   CHECK(data->description() == arbalest::dataflow::cifar_description(CifarVersion::k10));
   std::vector<float> image(kPixels);
   for (std::int64_t example = 0; example < 15; ++example) {
-    CHECK(data->label(example) == example % 10);
-    data->read(example, {}, image.data());
+    CHECK(arbalest::dataflow::class_of(*data, example) == example % 10);
+    arbalest::tests::read_image(*data, example, {}, image.data());
     const auto label = static_cast<float>(example % 10);
     CHECK(image[0] == label / 255.0F);
     CHECK(image[1023] == label / 255.0F);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "tests/support/catch.h"
+#include "tests/support/read_example.h"
 
 namespace {
 
@@ -62,7 +63,7 @@ TEST_CASE("digits: sizes, classes in equal numbers, statistics", "[input]") {
   double sum = 0.0;
   double squares = 0.0;
   for (std::int64_t example = 0; example < test->size(); ++example) {
-    test->read(example, {}, pixels.data());
+    arbalest::tests::read_image(*test, example, {}, pixels.data());
     for (const float value : pixels) {
       sum += static_cast<double>(value);
       squares += static_cast<double>(value) * static_cast<double>(value);

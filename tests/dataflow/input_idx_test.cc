@@ -7,6 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/data_root.h"
 #include "tests/support/idx_writer.h"
+#include "tests/support/read_example.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -30,7 +31,7 @@ constexpr const char* kImages = "train-images-idx3-ubyte";
 constexpr const char* kLabels = "train-labels-idx1-ubyte";
 
 IdxSource source(const TemporaryDirectory& directory) {
-  return {"small", directory.path(), {Shape{1, 4, 3}, 10}, {{0.5F}, {0.25F}}};
+  return {"small", directory.path(), arbalest::dataflow::image_input({1, 4, 3}, 10), {{0.5F}, {0.25F}}};
 }
 
 // Returns the error message of load_idx(). The error must be of kind kData and name `file`.
@@ -70,11 +71,11 @@ TEST_CASE("IDX: images are normalized, labels kept", "[input]") {
   const auto data = load_idx(source(directory), Split::kTrain);
   CHECK(data->name() == "small train");
   CHECK(data->size() == 12);
-  CHECK(data->description().image == Shape{1, 4, 3});
+  CHECK(data->description().image() == Shape{1, 4, 3});
   for (std::int64_t example = 0; example < 12; ++example) {
-    CHECK(data->label(example) == example % 10);
+    CHECK(arbalest::dataflow::class_of(*data, example) == example % 10);
     std::vector<float> image(12);
-    data->read(example, {}, image.data());
+    arbalest::tests::read_image(*data, example, {}, image.data());
     for (std::size_t i = 0; i < 12; ++i) {
       CHECK(image[i] == Approx((static_cast<double>(example) + static_cast<double>(i)) / 255.0 / 0.25 - 2.0));
     }
@@ -224,7 +225,7 @@ TEST_CASE("IDX: unreadable files are refused", "[input]") {
 
 TEST_CASE("IDX: the real MNIST is read", "[input][data]") {
   const auto directory = arbalest::tests::dataset_or_skip("mnist");
-  const IdxSource mnist{"mnist", directory, {Shape{1, 28, 28}, 10}, {{0.1307F}, {0.3081F}}};
+  const IdxSource mnist{"mnist", directory, arbalest::dataflow::image_input({1, 28, 28}, 10), {{0.1307F}, {0.3081F}}};
   const auto train = load_idx(mnist, Split::kTrain);
   const auto test = load_idx(mnist, Split::kTest);
   CHECK(train->size() == 60'000);
@@ -239,7 +240,7 @@ TEST_CASE("IDX: the real MNIST is read", "[input][data]") {
   double sum = 0.0;
   double squares = 0.0;
   for (std::int64_t example = 0; example < train->size(); ++example) {
-    train->read(example, {}, image.data());
+    arbalest::tests::read_image(*train, example, {}, image.data());
     for (const float value : image) {
       sum += static_cast<double>(value);
       squares += static_cast<double>(value) * static_cast<double>(value);

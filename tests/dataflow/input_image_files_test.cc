@@ -10,6 +10,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"
 #include "tests/support/image_writer.h"
+#include "tests/support/read_example.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -54,15 +55,16 @@ EncodedImages images(const TemporaryDirectory& directory,
                      const Framing& framing = {.resize = 10, .random_crop = {}, .seed = 0},
                      OnUnreadable on_unreadable = OnUnreadable::kStop, Split split = Split::kTrain) {
   Strings warnings;
-  return {"small train", {{3, 8, 6}, 2}, {{0.5F}, {0.25F}}, open_image_files(source(directory), split, 2, warnings),
-          framing,       on_unreadable};
+  return {"small train",     dataflow::image_input({3, 8, 6}, 2),
+          {{0.5F}, {0.25F}}, open_image_files(source(directory), split, 2, warnings),
+          framing,           on_unreadable};
 }
 
 constexpr std::size_t kPixels = 3 * 8 * 6;
 
 std::vector<float> read(const dataflow::Dataset& data, std::int64_t example, const dataflow::ExamplePlace& place = {}) {
   std::vector<float> image(kPixels);
-  data.read(example, place, image.data());
+  tests::read_image(data, example, place, image.data());
   return image;
 }
 
@@ -203,7 +205,7 @@ TEST_CASE("image files: decoding all images at once gives the same bits as decod
   CHECK(kept->name() == "small train");
   for (std::int64_t example = 0; example < 3; ++example) {
     CHECK(read(*kept, example) == read(data, example));
-    CHECK(kept->label(example) == data.label(example));
+    CHECK(dataflow::class_of(*kept, example) == dataflow::class_of(data, example));
   }
 }
 
@@ -244,11 +246,12 @@ TEST_CASE("image files: an unreadable image stops the run or is skipped, as the 
   const dataflow::Batch batch = ring.next().value();
   CHECK(batch.examples == 2);
   CHECK(batch.indices[1] == dataflow::BatchOrder::kNoExample);
-  CHECK(batch.labels[0] == 0);
-  CHECK(batch.labels[1] == engine::kNoLabel);
-  CHECK(batch.labels[2] == 1);
-  CHECK(std::equal(batch.images + kPixels, batch.images + 2 * kPixels, batch.images));
-  CHECK(std::equal(batch.images + 2 * kPixels, batch.images + 3 * kPixels, read(skipping, 2).begin()));
+  CHECK(tests::labels_of(batch)[0] == 0);
+  CHECK(tests::labels_of(batch)[1] == engine::kNoLabel);
+  CHECK(tests::labels_of(batch)[2] == 1);
+  CHECK(std::equal(tests::images_of(batch) + kPixels, tests::images_of(batch) + 2 * kPixels, tests::images_of(batch)));
+  CHECK(std::equal(tests::images_of(batch) + 2 * kPixels, tests::images_of(batch) + 3 * kPixels,
+                   read(skipping, 2).begin()));
   CHECK(ring.skipped() == 1);
   ring.release(0);
   ring.restart();
@@ -284,7 +287,7 @@ TEST_CASE("image files: random crops and augmentation depend on the example's pl
     const dataflow::Batch batch = ring.next().value();
     for (std::uint32_t row = 0; row < 2; ++row) {
       const std::vector<float> expected = read(data, batch.indices[row], {number, row});
-      CHECK(std::memcmp(expected.data(), batch.images + row * kPixels, kPixels * sizeof(float)) == 0);
+      CHECK(std::memcmp(expected.data(), tests::images_of(batch) + row * kPixels, kPixels * sizeof(float)) == 0);
       CHECK(expected != read(data, batch.indices[row], {number + 1, row}));
     }
     ring.release(number);

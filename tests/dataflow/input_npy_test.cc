@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/npy_writer.h"
+#include "tests/support/read_example.h"
 #include "tests/support/temporary_directory.h"
 
 namespace {
@@ -27,9 +28,10 @@ const std::string kImages = npy("|u1", "3, 2, 2, 1", kContent);
 const std::string kLabels = npy("|u1", "3,", std::string("\x02\x00\x01", 3));
 
 template <typename Pixel = std::uint8_t>
-std::unique_ptr<dataflow::StoredImages<Pixel>> load(const std::string& images, const std::string& labels,
-                                                    const dataflow::InputDescription& expected = {{2, 2, 1}, 3},
-                                                    const dataflow::Normalization& normalization = {}) {
+std::unique_ptr<dataflow::StoredImages<Pixel>> load(
+    const std::string& images, const std::string& labels,
+    const dataflow::InputDescription& expected = dataflow::image_input({2, 2, 1}, 3),
+    const dataflow::Normalization& normalization = {}) {
   const TemporaryDirectory directory;
   write_text(directory / "images.npy", images);
   write_text(directory / "labels.npy", labels);
@@ -62,31 +64,35 @@ TEST_CASE("npy: images and labels are read, labels of any integer type", "[input
     for (const char label : {'\x02', '\x00', '\x01'}) content += label + std::string(bytes - 1, '\0');
     CHECK(load(kImages, npy(type, "3,", content))->labels() == data->labels());
   }
-  CHECK(load(npy("|u1", "3, 2, 2", kContent), kLabels, {{1, 2, 2}, 3})->size() == 3);
-  CHECK(load(npy("|u1", "3, 4", kContent), kLabels, {{4, 1, 1}, 3})->size() == 3);
-  CHECK(load(npy("|u1", "3, 4", kContent), kLabels, {{1, 1, 4}, 3})->size() == 3);
-  CHECK(load(npy("|u1", "3, 2, 2, 1", kContent), kLabels, {{1, 2, 2}, 3})->pixels() == data->pixels());
+  CHECK(load(npy("|u1", "3, 2, 2", kContent), kLabels, dataflow::image_input({1, 2, 2}, 3))->size() == 3);
+  CHECK(load(npy("|u1", "3, 4", kContent), kLabels, dataflow::image_input({4, 1, 1}, 3))->size() == 3);
+  CHECK(load(npy("|u1", "3, 4", kContent), kLabels, dataflow::image_input({1, 1, 4}, 3))->size() == 3);
+  CHECK(load(npy("|u1", "3, 2, 2, 1", kContent), kLabels, dataflow::image_input({1, 2, 2}, 3))->pixels() ==
+        data->pixels());
 }
 
 TEST_CASE("npy: labels may have more than 256 classes", "[input]") {
   const std::string labels = npy("<i4", "3,", bytes_of<std::int32_t>({999'999, 0, 256}));
-  CHECK(load(kImages, labels, {{2, 2, 1}, 1'000'000})->labels() == std::vector<std::int32_t>{999'999, 0, 256});
+  CHECK(load(kImages, labels, dataflow::image_input({2, 2, 1}, 1'000'000))->labels() ==
+        std::vector<std::int32_t>{999'999, 0, 256});
 }
 
 TEST_CASE("npy: floating-point images of 4 and 8 bytes are normalized", "[input]") {
   const std::vector<float> values{-1.5F, 0.0F, 3e5F, 0.25F, 2.0F, 1e-3F, 7.0F, 8.0F, 9.0F, 10.0F, 11.0F, 12.0F};
   const std::vector<double> doubles(values.begin(), values.end());
-  const auto numbers = load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, {{4, 1, 1}, 3});
+  const auto numbers = load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, dataflow::image_input({4, 1, 1}, 3));
   CHECK(numbers->pixels() == values);
-  CHECK(load<float>(npy("<f8", "3, 4", bytes_of(doubles)), kLabels, {{4, 1, 1}, 3})->pixels() == values);
+  CHECK(load<float>(npy("<f8", "3, 4", bytes_of(doubles)), kLabels, dataflow::image_input({4, 1, 1}, 3))->pixels() ==
+        values);
   CHECK_FALSE(numbers->stored_bytes().has_value());
   CHECK(numbers->memory_bytes() == 12 * 4 + 3 * 4);
   std::vector<float> example(4);
-  numbers->read(1, {}, example.data());
+  tests::read_image(*numbers, 1, {}, example.data());
   CHECK(example == std::vector<float>(values.begin() + 4, values.begin() + 8));
   const dataflow::Normalization normalization{{0.0F, 1.0F, 0.0F, 0.0F}, {1.0F, 2.0F, 0.5F, 4.0F}};
-  load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, {{4, 1, 1}, 3}, normalization)
-      ->read(0, {}, example.data());
+  const auto normalized =
+      load<float>(npy("<f4", "3, 4", bytes_of(values)), kLabels, dataflow::image_input({4, 1, 1}, 3), normalization);
+  tests::read_image(*normalized, 0, {}, example.data());
   CHECK(example == std::vector<float>{-1.5F, -0.5F, 6e5F, 0.0625F});
 }
 
@@ -98,7 +104,7 @@ TEST_CASE("npy: augmenting bytes / 255 as floating point gives the same bits as 
     pixels += static_cast<char>(byte);
     numbers.push_back(static_cast<float>(byte) / 255.0F);
   }
-  const dataflow::InputDescription description{{2, 6, 7}, 3};
+  const dataflow::InputDescription description = dataflow::image_input({2, 6, 7}, 3);
   const dataflow::Normalization normalization{{0.3F, 0.6F}, {0.2F, 0.4F}};
   const auto of_bytes = load(npy("|u1", "3, 2, 6, 7", pixels), kLabels, description, normalization);
   const auto of_numbers = load<float>(npy("<f4", "3, 2, 6, 7", bytes_of(numbers)), kLabels, description, normalization);
@@ -110,8 +116,8 @@ TEST_CASE("npy: augmenting bytes / 255 as floating point gives the same bits as 
   std::vector<float> expected(2 * 6 * 7);
   std::vector<float> actual(expected.size());
   for (std::uint32_t row = 0; row < 30; ++row) {
-    of_bytes->read(row % 3, {8, row}, expected.data());
-    of_numbers->read(row % 3, {8, row}, actual.data());
+    tests::read_image(*of_bytes, row % 3, {8, row}, expected.data());
+    tests::read_image(*of_numbers, row % 3, {8, row}, actual.data());
     CHECK(std::memcmp(actual.data(), expected.data(), actual.size() * sizeof(float)) == 0);
   }
 }

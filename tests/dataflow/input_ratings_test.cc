@@ -1,15 +1,15 @@
 #include "dataflow/input/formats/ratings.h"
 
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/example.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
@@ -35,7 +35,7 @@ std::unique_ptr<dataflow::Ratings> load(const std::string& ids, const std::strin
   tests::write_text(directory / "ids.npy", ids);
   tests::write_text(directory / "targets.npy", targets);
   return dataflow::load_ratings(
-      {"own train", directory / "ids.npy", directory / "targets.npy", dataflow::ratings_description({5, 4})});
+      {"own train", directory / "ids.npy", directory / "targets.npy", dataflow::ratings_input({5, 4})});
 }
 
 std::string failure(const std::string& ids, const std::string& targets) {
@@ -51,9 +51,16 @@ std::string failure(const std::string& ids, const std::string& targets) {
 }
 
 std::array<std::int32_t, 2> ids_of(const dataflow::Ratings& data, std::int64_t example) {
-  std::array<float, 2> image{};
-  data.read(example, {}, image.data());
-  return std::bit_cast<std::array<std::int32_t, 2>>(image);
+  const dataflow::Example read(data.description());
+  data.read(example, {}, read.features());
+  const std::span ids = read.features().front().as<std::int32_t>();
+  return {ids[0], ids[1]};
+}
+
+float target_of(const dataflow::Ratings& data, std::int64_t example) {
+  const dataflow::Example read(data.description());
+  data.read_label(example, read.label());
+  return read.label().as<float>().front();
 }
 
 void check_content(const dataflow::Ratings& data) {
@@ -62,9 +69,9 @@ void check_content(const dataflow::Ratings& data) {
     const auto at = static_cast<std::size_t>(2 * n);
     CHECK(ids_of(data, n) == std::array{kIdValues[at], kIdValues[at + 1]});
   }
-  CHECK(std::bit_cast<float>(data.label(0)) == 1.5F);
-  CHECK(std::bit_cast<float>(data.label(1)) == -2.0F);
-  CHECK(std::bit_cast<float>(data.label(2)) == 4.0F);
+  CHECK(target_of(data, 0) == 1.5F);
+  CHECK(target_of(data, 1) == -2.0F);
+  CHECK(target_of(data, 2) == 4.0F);
 }
 
 }  // namespace
@@ -72,7 +79,7 @@ void check_content(const dataflow::Ratings& data) {
 TEST_CASE("ratings: ids of any integer type and targets of both types are read", "[input]") {
   const auto data = load(kIds, kTargets);
   CHECK(data->name() == "own train");
-  CHECK(data->description() == dataflow::InputDescription{{2}, 1, {5, 4}});
+  CHECK(data->description() == dataflow::ratings_input({5, 4}));
   CHECK(data->memory_bytes() == 9 * 4);
   CHECK_FALSE(data->stored_bytes().has_value());
   check_content(*data);
@@ -136,10 +143,10 @@ TEST_CASE("ratings: the padding of a batch has NaN labels", "[input]") {
   const auto batch = ring.next();
   REQUIRE(batch.has_value());
   CHECK(batch->examples == 3);
-  std::array<std::int32_t, 8> ids{};
-  std::memcpy(ids.data(), batch->images, sizeof(ids));
+  const std::span ids = batch->tensors.front().as<const std::int32_t>();
   CHECK(std::vector<std::int32_t>(ids.begin(), ids.begin() + 6) == kIdValues);
-  CHECK(std::bit_cast<float>(batch->labels[2]) == 4.0F);
-  CHECK(std::isnan(std::bit_cast<float>(batch->labels[3])));
+  const std::span targets = batch->tensors.back().as<const float>();
+  CHECK(targets[2] == 4.0F);
+  CHECK(std::isnan(targets[3]));
   ring.release(0);
 }

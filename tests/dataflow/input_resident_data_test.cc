@@ -8,6 +8,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/read_example.h"
 
 namespace {
 
@@ -21,7 +22,11 @@ ByteImages every_byte() {
   for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * 7);
   std::vector<std::int32_t> labels(20);
   for (std::size_t i = 0; i < labels.size(); ++i) labels[i] = 1000 * static_cast<std::int32_t>(i);
-  return {"every byte", {{2, 3, 5}, 20'000}, {{0.1307F, 0.5F}, {0.3081F, 0.25F}}, std::move(pixels), std::move(labels)};
+  return {"every byte",
+          dataflow::image_input({2, 3, 5}, 20'000),
+          {{0.1307F, 0.5F}, {0.3081F, 0.25F}},
+          std::move(pixels),
+          std::move(labels)};
 }
 
 class WithoutBytes final : public dataflow::Dataset {
@@ -29,12 +34,17 @@ class WithoutBytes final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 1; }
-  void read(std::int64_t, const dataflow::ExamplePlace&, float* image) const override { *image = 1.0F; }
-  std::int32_t label(std::int64_t) const override { return 0; }
+  void read(std::int64_t, const dataflow::ExamplePlace&,
+            std::span<const dataflow::InputTensor> features) const override {
+    features.front().as<float>().front() = 1.0F;
+  }
+  void read_label(std::int64_t, const dataflow::InputTensor& label) const override {
+    label.as<std::int32_t>().front() = 0;
+  }
 
  private:
   std::string name_ = "without bytes";
-  dataflow::InputDescription description_{{1, 1, 1}, 10};
+  dataflow::InputDescription description_ = dataflow::image_input({1, 1, 1}, 10);
 };
 
 }  // namespace
@@ -58,8 +68,8 @@ TEST_CASE("a CPU device gathers from the dataset's memory the same bits that the
     std::vector<float> expected(kPixels, 0.0F);
     std::int32_t label = engine::kNoLabel;
     if (indices[i] >= 0) {
-      data.read(indices[i], {}, expected.data());
-      label = data.label(indices[i]);
+      tests::read_image(data, indices[i], {}, expected.data());
+      label = dataflow::class_of(data, indices[i]);
     }
     CHECK(std::memcmp(images.data() + i * kPixels, expected.data(), kPixels * sizeof(float)) == 0);
     CHECK(labels[i] == label);
@@ -90,10 +100,10 @@ TEST_CASE("augmentation gives the same bits on the device and in the dataset", "
   std::size_t as_stored = 0;
   for (std::uint32_t i = 0; i < indices.size(); ++i) {
     std::vector<float> expected(kPixels);
-    data.read(indices[i], {123, i}, expected.data());
+    tests::read_image(data, indices[i], {123, i}, expected.data());
     CHECK(std::memcmp(images.data() + i * kPixels, expected.data(), kPixels * sizeof(float)) == 0);
     std::vector<float> stored(kPixels);
-    every_byte().read(indices[i], {}, stored.data());
+    tests::read_image(every_byte(), indices[i], {}, stored.data());
     as_stored += stored == expected ? 1 : 0;
   }
   CHECK(as_stored < indices.size());

@@ -8,10 +8,12 @@
 #include <set>
 
 #include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/example.h"
 #include "dataflow/input/formats/ratings.h"
 #include "dataflow/input/images/stored_images.h"
 #include "dataflow/input/joined_dataset.h"
 #include "tests/support/catch.h"
+#include "tests/support/read_example.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
 
@@ -38,7 +40,7 @@ std::unique_ptr<dataflow::StoredImages<Pixel>> numbered(int examples, int first 
     pixels.push_back(static_cast<Pixel>(i + 100));
     labels.push_back(i);
   }
-  const dataflow::InputDescription description{{1, 1, 2}, 100};
+  const dataflow::InputDescription description = dataflow::image_input({1, 1, 2}, 100);
   return std::make_unique<dataflow::StoredImages<Pixel>>("numbered", description, dataflow::Normalization{},
                                                          std::move(pixels), std::move(labels));
 }
@@ -50,8 +52,8 @@ Examples numbers_in(const dataflow::Dataset& data) {
   Examples numbers;
   for (std::int64_t i = 0; i < data.size(); ++i) {
     float image[2];
-    data.read(i, {}, image);
-    const std::int32_t label = data.label(i);
+    tests::read_image(data, i, {}, image);
+    const std::int32_t label = dataflow::class_of(data, i);
     CHECK(std::abs(image[0] * scale - static_cast<float>(label)) < 1e-4F);
     CHECK(std::abs(image[1] * scale - static_cast<float>(label + 100)) < 1e-4F);
     numbers.push_back(label);
@@ -134,16 +136,16 @@ TEST_CASE("splitting off images keeps the order of the others", "[input]") {
 }
 
 TEST_CASE("splitting off ratings keeps the order of the others", "[input]") {
-  dataflow::Ratings ratings("own", dataflow::ratings_description({9, 9}), {0, 1, 2, 3, 4, 5, 6, 7},
-                            {0.F, 1.F, 2.F, 3.F});
+  dataflow::Ratings ratings("own", dataflow::ratings_input({9, 9}), {0, 1, 2, 3, 4, 5, 6, 7}, {0.F, 1.F, 2.F, 3.F});
   const auto taken = ratings.split_off("taken", Examples{1, 2});
   const auto content_of = [](const dataflow::Ratings& data) {
     std::vector<std::int32_t> content;
     for (std::int64_t i = 0; i < data.size(); ++i) {
-      std::array<float, 2> ids{};
-      data.read(i, {}, ids.data());
-      for (const float id : ids) content.push_back(std::bit_cast<std::int32_t>(id));
-      content.push_back(static_cast<std::int32_t>(std::bit_cast<float>(data.label(i))));
+      const dataflow::Example example(data.description());
+      data.read(i, {}, example.features());
+      data.read_label(i, example.label());
+      std::ranges::copy(example.features().front().as<std::int32_t>(), std::back_inserter(content));
+      content.push_back(static_cast<std::int32_t>(example.label().as<float>().front()));
     }
     return content;
   };
@@ -164,7 +166,7 @@ TEST_CASE("joining two datasets of bytes gives stored bytes, other types do not"
   CHECK(floats->name() == "numbered");
   const auto mixed = dataflow::join(numbered<std::uint8_t>(3), numbered<float>(2, 3));
   CHECK(mixed->size() == 5);
-  CHECK(mixed->label(4) == 4);
+  CHECK(dataflow::class_of(*mixed, 4) == 4);
   CHECK_FALSE(mixed->stored_bytes().has_value());
   CHECK(mixed->memory_bytes() == 3 * 6 + 2 * 12);
 }

@@ -12,7 +12,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-const InputDescription kMnist{{1, 28, 28}, 10};
+const InputDescription kMnist = image_input({1, 28, 28}, 10);
 
 // Reads a model of one layer, which must be valid.
 std::shared_ptr<const Layer> read_one(const v1::Layer& layer) {

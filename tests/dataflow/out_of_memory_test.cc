@@ -61,6 +61,7 @@ namespace {
 
 using arbalest::dataflow::BatchRing;
 using arbalest::dataflow::InputDescription;
+using arbalest::dataflow::InputTensor;
 using arbalest::engine::host::Pool;
 
 // The pool's only thread is busy until an allocation fails. Its queue has room for one more task without growing.
@@ -84,18 +85,19 @@ class CountingDataset final : public arbalest::dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 64; }
-  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&, float* image) const override {
+  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&,
+            std::span<const InputTensor> features) const override {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    *image = 1.0F;
+    features.front().as<float>().front() = 1.0F;
     ++reads;
   }
-  std::int32_t label(std::int64_t) const override { return 0; }
+  void read_label(std::int64_t, const InputTensor& label) const override { label.as<std::int32_t>().front() = 0; }
 
   mutable std::atomic<int> reads{0};
 
  private:
   std::string name_ = "counting";
-  InputDescription description_{{1, 1, 1}, 10};
+  InputDescription description_ = arbalest::dataflow::image_input({1, 1, 1}, 10);
 };
 
 }  // namespace

@@ -21,7 +21,8 @@ constexpr std::int64_t kClasses = 3;
 constexpr float kUntouched = 12.0F;  // what run_plan's gradients begin with
 
 dataflow::Graph normalized_graph(const std::set<std::string>& frozen_layers) {
-  const dataflow::Graph graph = dataflow::Graph::build({{2, 6, 6}, kClasses}, normalized_network());
+  const dataflow::Graph graph =
+      dataflow::Graph::build(dataflow::image_input({2, 6, 6}, kClasses), normalized_network());
   return dataflow::with_rules(graph, [&](const std::string& name) {
     return dataflow::ParameterRule{.is_frozen = frozen_layers.contains(name.substr(0, name.rfind('.')))};
   });
@@ -102,7 +103,8 @@ TEST_CASE("frozen layers above one that trains pass the gradient on, with their 
 
 TEST_CASE("a multiplier multiplies the layer's own, and ranges of the update follow it") {
   const dataflow::Graph graph = dataflow::with_rules(
-      dataflow::Graph::build({{2, 6, 6}, kClasses}, normalized_network()), [](const std::string& name) {
+      dataflow::Graph::build(dataflow::image_input({2, 6, 6}, kClasses), normalized_network()),
+      [](const std::string& name) {
         return dataflow::ParameterRule{.learning_rate_multiplier = name == "logits.weight" ? 10.0F : 1.0F};
       });
   const auto device = engine::open_device(engine::parse_device("cpu"), {});

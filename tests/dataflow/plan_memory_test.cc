@@ -10,7 +10,7 @@ namespace arbalest::tests {
 namespace {
 
 dataflow::Graph resnet50() {
-  const dataflow::InputDescription imagenet{{3, 224, 224}, 1000};
+  const dataflow::InputDescription imagenet = dataflow::image_input({3, 224, 224}, 1000);
   return dataflow::Graph::build(imagenet, zoo_layers("resnet { depth: 50 }", imagenet));
 }
 

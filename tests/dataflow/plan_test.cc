@@ -50,7 +50,7 @@ Graph every_layer() {
       {"drop", {"sigmoid"}, std::make_shared<DropoutLayer>(0.25F)},
       {"logits", {"drop"}, dense(3)},
       {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}};
-  return Graph::build({{2, 8, 8}, 3}, layers);
+  return Graph::build(dataflow::image_input({2, 8, 8}, 3), layers);
 }
 
 // Layers and options that every_layer() lacks.
@@ -82,7 +82,7 @@ Graph more_layers() {
       {"loss",
        {"logits", "label"},
        std::make_shared<SoftmaxCrossEntropyLayer>(SoftmaxCrossEntropyLayer::Options{.label_smoothing = 0.2F})}};
-  return Graph::build({{2, 8, 8}, 3}, layers);
+  return Graph::build(dataflow::image_input({2, 8, 8}, 3), layers);
 }
 
 // A plan with its buffers, run step by step.
@@ -98,9 +98,9 @@ class PlanRun {
     plan_.parameters().initialize(*device_, 5, weights());
     step_.seed = 9;
     step_.task = 4;
-    images_.resize(plan_.tensor_bytes(Graph::kImage) / sizeof(float));
+    images_.resize(plan_.inputs()[0].layout.bytes() / sizeof(float));
     for (std::size_t i = 0; i < images_.size(); ++i) images_[i] = std::sin(0.7F * static_cast<float>(i));
-    labels_.resize(plan_.tensor_bytes(Graph::kLabel) / sizeof(std::int32_t));
+    labels_.resize(plan_.inputs()[1].layout.bytes() / sizeof(std::int32_t));
     std::iota(labels_.begin(), labels_.end(), 0);
     for (std::int32_t& label : labels_) label %= 3;
   }
@@ -112,8 +112,9 @@ class PlanRun {
 
   // Returns the mean loss; computes the gradient if `backward`.
   double run(bool backward) {
-    std::memcpy(plan_.images(arena_.as<std::byte>()), images_.data(), images_.size() * sizeof(float));
-    std::memcpy(plan_.labels(arena_.as<std::byte>()), labels_.data(), labels_.size() * sizeof(std::int32_t));
+    std::memcpy(plan_.input<float>("image", arena_.as<std::byte>()), images_.data(), images_.size() * sizeof(float));
+    std::memcpy(plan_.input<std::int32_t>("label", arena_.as<std::byte>()), labels_.data(),
+                labels_.size() * sizeof(std::int32_t));
     const PlanBuffers buffers{weights(), gradient(), arena_.as<std::byte>(), &step_, &result_};
     plan_.forward(*stream_, buffers);
     if (backward) plan_.backward(*stream_, buffers);
@@ -170,7 +171,7 @@ TEST_CASE("the gradient of a whole model agrees with central differences") {
 }
 
 TEST_CASE("an inference plan reads the training plan's parameters and needs a smaller arena") {
-  const Graph graph = Graph::build({{1, 28, 28}, 10}, tests::lenet());
+  const Graph graph = Graph::build(dataflow::image_input({1, 28, 28}, 10), tests::lenet());
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const Plan training(graph, *device, {.batch = 32});
   const Plan inference(graph, *device,
@@ -191,19 +192,20 @@ TEST_CASE("bytes_without_reuse counts a buffer for each layer's output and one f
     return Plan(graph, *device, {.batch = batch, .mode = mode}).bytes_without_reuse();
   };
   constexpr std::size_t kBatch = 6;
-  const auto small = Graph::build(
-      {{1, 8, 8}, 3}, {{"flat", {"image"}, std::make_shared<FlattenLayer>()},
-                       {"hidden", {"flat"}, dense(5)},
-                       {"relu", {"hidden"}, std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu)},
-                       {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},
-                       {"logits", {"drop"}, dense(3)},
-                       {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
+  const auto small =
+      Graph::build(dataflow::image_input({1, 8, 8}, 3),
+                   {{"flat", {"image"}, std::make_shared<FlattenLayer>()},
+                    {"hidden", {"flat"}, dense(5)},
+                    {"relu", {"hidden"}, std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu)},
+                    {"drop", {"relu"}, std::make_shared<DropoutLayer>(0.5F)},
+                    {"logits", {"drop"}, dense(3)},
+                    {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
   constexpr std::size_t kOutputs = 5 + 5 + 3;  // tensors after a parameter have gradients; hidden and relu share one
   CHECK(bytes(small, kBatch, engine::OperatorMode::kInference) == (64 + kOutputs) * kBatch * sizeof(float));
   CHECK(bytes(small, kBatch, engine::OperatorMode::kTraining) == (64 + 2 * kOutputs) * kBatch * sizeof(float));
 
   // arena_bytes() includes saved values, scratch memory and the device's layouts.
-  const Graph graph = Graph::build({{1, 28, 28}, 10}, tests::lenet());
+  const Graph graph = Graph::build(dataflow::image_input({1, 28, 28}, 10), tests::lenet());
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const Plan plan(graph, *device, {.batch = 32});
   std::size_t expected = 0;
@@ -221,8 +223,8 @@ TEST_CASE("weight decay skips the excluded kinds of parameters, whatever their d
   hidden.weight.decay_multiplier = 3.0F;
   hidden.bias.decay_multiplier = 2.0F;
   hidden.bias.learning_rate_multiplier = 4.0F;
-  const Graph graph =
-      Graph::build({{2, 8, 8}, 3}, {{"hidden", {"image"}, std::make_shared<DenseLayer>(hidden)},
+  const Graph graph = Graph::build(dataflow::image_input({2, 8, 8}, 3),
+                                   {{"hidden", {"image"}, std::make_shared<DenseLayer>(hidden)},
                                     {"logits", {"hidden"}, dense(3)},
                                     {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
   const auto multipliers = [&](std::vector<ParameterKind> without_decay) {
@@ -243,7 +245,7 @@ TEST_CASE("weight decay skips the excluded kinds of parameters, whatever their d
 }
 
 TEST_CASE("converting parameters to the device's layout and back is exact") {
-  PlanRun run(Graph::build({{1, 28, 28}, 10}, tests::lenet()), {.batch = 4});
+  PlanRun run(Graph::build(dataflow::image_input({1, 28, 28}, 10), tests::lenet()), {.batch = 4});
   const ParameterLayout& layout = run.plan().parameters();
   std::vector<NamedTensor> tensors = layout.to_canonical(run.device(), run.weights());
   REQUIRE(tensors.size() == 8);

@@ -14,8 +14,8 @@ namespace arbalest::dataflow {
 
 namespace {
 
-const InputDescription kRatings = ratings_description({40, 30});
-const InputDescription kImages{{1, 8, 8}, 10};
+const InputDescription kRatings = ratings_input({40, 30});
+const InputDescription kImages = image_input({1, 8, 8}, 10);
 
 constexpr const char* kModel = R"(
   layers { name: "user" input: "ids" embedding { rows: 40 width: 3 } }
@@ -140,7 +140,7 @@ TEST_CASE("zoo: matrix factorization needs ratings, other models need images") {
       "zoo.matrix_factorization | matrix_factorization needs data { ratings { ... } } with 2 columns of ids; the data "
       "has images");
   CHECK(
-      refusal("matrix_factorization {}", ratings_description({3, 4, 5})) ==
+      refusal("matrix_factorization {}", ratings_input({3, 4, 5})) ==
       "zoo.matrix_factorization | matrix_factorization needs data { ratings { ... } } with 2 columns of ids; those of "
       "the data are 3");
   CHECK(refusal("matrix_factorization { width: 0 }", kRatings) ==

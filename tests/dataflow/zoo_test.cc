@@ -20,7 +20,7 @@ namespace arbalest::dataflow {
 
 namespace {
 
-const InputDescription kMnist{{1, 28, 28}, 10};
+const InputDescription kMnist = image_input({1, 28, 28}, 10);
 
 Graph build(const std::string& model, const InputDescription& input = kMnist) {
   return Graph::build(input, tests::zoo_layers(model, input));
@@ -82,10 +82,10 @@ TEST_CASE("zoo: a multilayer perceptron has the given widths") {
 }
 
 TEST_CASE("zoo: models have as many parameters as PyTorch's") {
-  const InputDescription cifar{{3, 32, 32}, 10};
-  const InputDescription cifar100{{3, 32, 32}, 100};
-  const InputDescription imagenet{{3, 224, 224}, 1000};
-  const InputDescription larger{{3, 299, 299}, 1000};
+  const InputDescription cifar = image_input({3, 32, 32}, 10);
+  const InputDescription cifar100 = image_input({3, 32, 32}, 100);
+  const InputDescription imagenet = image_input({3, 224, 224}, 1000);
+  const InputDescription larger = image_input({3, 299, 299}, 1000);
   struct Case {
     const char* model;
     InputDescription input;
@@ -96,7 +96,7 @@ TEST_CASE("zoo: models have as many parameters as PyTorch's") {
       {"cifar_quick {}", cifar, 145'578},
       {"alexnet {}", imagenet, 61'100'840},
       {"alexnet { variant: GROUPED }", imagenet, 60'965'224},
-      {"alexnet { variant: GROUPED }", {{3, 227, 227}, 1000}, 60'965'224},
+      {"alexnet { variant: GROUPED }", image_input({3, 227, 227}, 1000), 60'965'224},
       {"vgg { depth: 11 }", imagenet, 132'863'336},
       {"vgg {}", imagenet, 138'357'544},
       {"vgg { depth: 19 }", imagenet, 143'667'240},
@@ -132,8 +132,8 @@ TEST_CASE("zoo: models have as many parameters as PyTorch's") {
 
 TEST_CASE("zoo: the CPU has BF16 kernels for every model") {
   if (!tests::cpu_computes_bfloat16()) tests::skip_test("needs a processor with AVX-512");
-  const InputDescription cifar{{3, 32, 32}, 10};
-  const InputDescription imagenet{{3, 224, 224}, 1000};
+  const InputDescription cifar = image_input({3, 32, 32}, 10);
+  const InputDescription imagenet = image_input({3, 224, 224}, 1000);
   const auto [model, input] = GENERATE_REF(table<std::string, InputDescription>({
       {"logistic_regression {}", kMnist},
       {"mlp {}", kMnist},
@@ -145,7 +145,7 @@ TEST_CASE("zoo: the CPU has BF16 kernels for every model") {
       {"resnet_cifar {}", cifar},
       {"resnet { depth: 18 }", imagenet},
       {"resnet { depth: 50 version: V2 }", imagenet},
-      {"inception_v3 {}", {{3, 299, 299}, 1000}},
+      {"inception_v3 {}", image_input({3, 299, 299}, 1000)},
       {"mobilenet_v1 {}", imagenet},
   }));
   CAPTURE(model);
@@ -163,7 +163,7 @@ TEST_CASE("zoo: the CPU has BF16 kernels for every model") {
 }
 
 TEST_CASE("zoo: the stride of a bottleneck is where its version has it") {
-  const InputDescription imagenet{{3, 224, 224}, 1000};
+  const InputDescription imagenet = image_input({3, 224, 224}, 1000);
   const auto height_of = [&](const Graph& graph, const std::string& layer) {
     const auto node = std::ranges::find(graph.nodes(), layer, &Graph::Node::name);
     REQUIRE(node != graph.nodes().end());
@@ -176,7 +176,7 @@ TEST_CASE("zoo: the stride of a bottleneck is where its version has it") {
 }
 
 TEST_CASE("zoo: a dropout of 0 leaves the layer out") {
-  const InputDescription input{{3, 96, 96}, 10};
+  const InputDescription input = image_input({3, 96, 96}, 10);
   const auto dropouts = [&](const std::string& model) {
     return std::ranges::count_if(build(model, input).nodes(),
                                  [](const Graph::Node& node) { return node.layer->kind() == "dropout"; });
@@ -191,7 +191,7 @@ TEST_CASE("zoo: a dropout of 0 leaves the layer out") {
 
 TEST_CASE("zoo: images smaller than the model allows are refused") {
   const auto expand_for = [](const std::string& model, std::int64_t side, FieldIssues& issues) {
-    return expand(parse(model).zoo(), {{3, side, side}, 10}, issues);
+    return expand(parse(model).zoo(), image_input({3, side, side}, 10), issues);
   };
   const std::map<std::string, std::int64_t> least{{"lenet {}", 16},
                                                   {"lenet { batch_norm: true }", 16},
@@ -210,7 +210,7 @@ TEST_CASE("zoo: images smaller than the model allows are refused") {
     FieldIssues issues;
     CHECK_FALSE(expand_for(model, side, issues).empty());
     CHECK(issues.empty());
-    CHECK_NOTHROW(build(model, {{3, side, side}, 10}));
+    CHECK_NOTHROW(build(model, image_input({3, side, side}, 10)));
     if (side == 1) continue;
     CHECK(expand_for(model, side - 1, issues).empty());
     REQUIRE(issues.all().size() == 1);
@@ -225,7 +225,7 @@ TEST_CASE("zoo: images smaller than the model allows are refused") {
 TEST_CASE("zoo: bad options are refused") {
   const auto refusal = [](const std::string& model) {
     FieldIssues issues;
-    CHECK(read_model(parse(model), {{3, 299, 299}, 10}, issues).empty());
+    CHECK(read_model(parse(model), image_input({3, 299, 299}, 10), issues).empty());
     REQUIRE(issues.all().size() == 1);
     return issues.all()[0].path + " | " + issues.all()[0].message;
   };
@@ -241,7 +241,7 @@ TEST_CASE("zoo: bad options are refused") {
 }
 
 TEST_CASE("zoo: the models follow the number of classes") {
-  const InputDescription input{{3, 32, 32}, 100};
+  const InputDescription input = image_input({3, 32, 32}, 100);
   for (const char* model : {"lenet {}", "logistic_regression {}", "mlp { hidden: 8 }", "resnet_cifar {}"}) {
     CAPTURE(model);
     const Graph graph = build(model, input);

@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::vector<std::string> warnings;
     const auto dataset = dataflow::load_cifar(source, dataflow::Split::kTest, warnings);
     for (std::int64_t i = 0; i < dataset->size(); ++i) {
-      if (dataset->label(i) < 0 || dataset->label(i) >= dataset->description().classes) std::abort();
+      const std::int32_t label = dataflow::class_of(*dataset, i);
+      if (label < 0 || label >= dataset->description().classes()) std::abort();
     }
   });
   return 0;

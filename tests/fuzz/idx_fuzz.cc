@@ -17,12 +17,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   fuzz::is_refused({engine::ErrorKind::kData}, [] {
     const dataflow::IdxSource source{.name = "idx",
                                      .directory = directory.path(),
-                                     .expected = {.image = {1, 4, 3}, .classes = 10},
+                                     .expected = dataflow::image_input({1, 4, 3}, 10),
                                      .normalization = {}};
     const auto dataset = dataflow::load_idx(source, dataflow::Split::kTrain);
     if (dataset->size() != 2) std::abort();
     for (std::int64_t i = 0; i < dataset->size(); ++i) {
-      if (dataset->label(i) < 0 || dataset->label(i) >= 10) std::abort();
+      const std::int32_t label = dataflow::class_of(*dataset, i);
+      if (label < 0 || label >= 10) std::abort();
     }
   });
   return 0;

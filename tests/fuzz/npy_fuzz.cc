@@ -19,7 +19,7 @@ void load_images(const fuzz::InputDirectory& directory) {
   const auto dataset = dataflow::load_npy<Pixel>({.name = "npy",
                                                   .images = directory.path() / "a.npy",
                                                   .labels = directory.path() / "b.npy",
-                                                  .expected = {.image = {1, 2, 3}, .classes = 10},
+                                                  .expected = dataflow::image_input({1, 2, 3}, 10),
                                                   .normalization = {}});
   if (dataset->size() != 2) std::abort();
 }
@@ -28,7 +28,7 @@ void load_ids(const fuzz::InputDirectory& directory) {
   const auto dataset = dataflow::load_ratings({.name = "npy",
                                                .ids = directory.path() / "a.npy",
                                                .targets = directory.path() / "b.npy",
-                                               .expected = dataflow::ratings_description({10, 20})});
+                                               .expected = dataflow::ratings_input({10, 20})});
   if (dataset->size() != 2) std::abort();
 }
 

@@ -4,6 +4,7 @@
 //   model_probe run DIRECTORY BATCH INPUT OUT  reads and writes numbers without a header: INPUT [BATCH, ...] float32,
 //   or
 //                                              int32 for ids; OUT float32
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/batches/batch_memory.h"
 #include "engine/devices.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/model_description.h"
@@ -66,14 +68,14 @@ void run(const std::filesystem::path& directory, std::int64_t batch, const char*
       *job.graph, *device, {.batch = batch, .threads = device->cores(), .output = jobs::output_layer(*job.graph)});
   model.load(jobs::read_finite_model((directory / "model.safetensors").string(), ""));
   learners::InferenceRunner runner(model);
-  const auto bytes = static_cast<std::size_t>(job.graph->shapes(batch)[Graph::kImage].elements()) * sizeof(float);
-  const engine::Buffer images = device->allocate_host(bytes);
+  const dataflow::BatchMemory memory(job.graph->input(), batch, *device);
+  const std::span<std::byte> read = memory.batch().front().bytes();
   std::ifstream file(input, std::ios::binary);
-  file.read(images.as<char>(), static_cast<std::streamsize>(bytes));
+  file.read(reinterpret_cast<char*>(read.data()), static_cast<std::streamsize>(read.size()));
   if (!file || file.peek() != EOF) throw std::runtime_error("the input has another size");
-  const std::vector<std::int32_t> labels(static_cast<std::size_t>(batch), 0);
+  std::ranges::fill(memory.batch().back().bytes(), std::byte{0});
   const std::span<const float> values =
-      runner.run({.images = images.as<float>(), .labels = labels.data(), .examples = static_cast<int>(batch)}).output;
+      runner.run({.tensors = memory.batch(), .examples = static_cast<int>(batch)}).output;
   std::ofstream(output, std::ios::binary)
       .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
 }

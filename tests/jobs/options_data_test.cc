@@ -26,13 +26,13 @@ TEST_CASE("the data of a job is known before any file is read") {
   const DataOptions cifar10 = parse(with_data("data { cifar10 {} }")).data;
   CHECK(cifar10.kind == Kind::kCifar10);
   CHECK(cifar10.directory == "cifar-10");
-  CHECK(cifar10.input == dataflow::InputDescription{{3, 32, 32}, 10});
+  CHECK(cifar10.input == dataflow::image_input({3, 32, 32}, 10));
   CHECK(cifar10.normalization.mean == Floats{0.4914F, 0.4822F, 0.4465F});
   CHECK(cifar10.training_examples == 50'000);
   const DataOptions cifar100 = parse(with_data("data { cifar100 { directory: \"/there\" } }")).data;
   CHECK(cifar100.kind == Kind::kCifar100);
   CHECK(cifar100.directory == "/there");
-  CHECK(cifar100.input.classes == 100);
+  CHECK(cifar100.input.classes() == 100);
 }
 
 TEST_CASE("normalization is given per channel or for all channels") {
@@ -77,7 +77,7 @@ TEST_CASE("images of files are described by the job") {
   CHECK(job.data.directory == "own");
   CHECK(job.data.train == "train.txt");
   CHECK(job.data.test == "test");
-  CHECK(job.data.input == dataflow::InputDescription{{3, 24, 32}, 7});
+  CHECK(job.data.input == dataflow::image_input({3, 24, 32}, 7));
   CHECK(job.data.resize == 40);
   CHECK(job.data.on_unreadable == dataflow::OnUnreadable::kSkip);
   CHECK(job.data.random_crop == engine::RandomResizedCrop{.min_area = 0.5F, .log_max_aspect = std::log(1.3333F)});
@@ -122,7 +122,7 @@ TEST_CASE("shards and arrays are described by the job") {
                       "augmentation { random_resized_crop {} } }"));
   CHECK(shards.data.kind == Kind::kTfrecord);
   CHECK((shards.data.train == "train-*" && shards.data.test == "test-*" && shards.data.first_label == 1));
-  CHECK(shards.data.input == dataflow::InputDescription{{3, 224, 224}, 1000});
+  CHECK(shards.data.input == dataflow::image_input({3, 224, 224}, 1000));
   CHECK(shards.data.random_crop ==
         engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = static_cast<float>(std::log(1.3333))});
   CHECK(parse(shards.resolved_text).resolved_text == shards.resolved_text);
@@ -130,7 +130,7 @@ TEST_CASE("shards and arrays are described by the job") {
       parse(with_data("data { npy { directory: \"a\" classes: 1000 channels: 1 height: 30 width: 31 } }"));
   CHECK(arrays.data.kind == Kind::kNpy);
   CHECK((arrays.data.train == "train_images.npy" && arrays.data.test_labels == "test_labels.npy"));
-  CHECK(arrays.data.input == dataflow::InputDescription{{1, 30, 31}, 1000});
+  CHECK(arrays.data.input == dataflow::image_input({1, 30, 31}, 1000));
   CHECK(parse(arrays.resolved_text).resolved_text == arrays.resolved_text);
   CHECK(said_of("data { npy { directory: \"a\" classes: 1000001 height: 30 width: 31 } }") ==
         "job.txtpb:3:29: error: classes must be in [1, 1000000], not 1000001");
@@ -213,7 +213,7 @@ TEST_CASE("ratings are described by the job") {
   CHECK(job.data.train_labels == "train_targets.npy");
   CHECK(job.data.test == "later_ids.npy");
   CHECK(job.data.test_labels == "test_targets.npy");
-  CHECK(job.data.input == dataflow::InputDescription{{2}, 1, {50, 40}});
+  CHECK(job.data.input == dataflow::ratings_input({50, 40}));
   CHECK_FALSE(job.data.training_examples.has_value());
   const JobOptions again = parse(job.resolved_text);
   CHECK(again.data.input == job.data.input);

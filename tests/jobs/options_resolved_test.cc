@@ -112,7 +112,7 @@ TEST_CASE("missing fields have their defaults") {
     CHECK(job.devices[d].name == devices[d].name);
     CHECK(job.learners_per_device[d] == default_learners(devices[d]));
   }
-  CHECK(job.data.input == dataflow::InputDescription{{1, 28, 28}, 10});
+  CHECK(job.data.input == dataflow::image_input({1, 28, 28}, 10));
 }
 
 TEST_CASE("the schema states the defaults that jobs get") {

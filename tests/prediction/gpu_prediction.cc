@@ -56,8 +56,9 @@ void print_tables() {
   std::vector<std::pair<Model, std::pair<StepCosts, std::int64_t>>> rows;
   for (const Precision precision : {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBFloat16}) {
     for (const Model& model :
-         {Model{"LeNet, b = 32", {"lenet {}", {{1, 28, 28}, 10}, 32, precision}},
-          Model{"ResNet-32, b = 64", {"resnet_cifar { depth: 32 }", {{3, 32, 32}, 10}, 64, precision}}}) {
+         {Model{"LeNet, b = 32", {"lenet {}", arbalest::dataflow::image_input({1, 28, 28}, 10), 32, precision}},
+          Model{"ResNet-32, b = 64",
+                {"resnet_cifar { depth: 32 }", arbalest::dataflow::image_input({3, 32, 32}, 10), 64, precision}}}) {
       const std::int64_t nodes = count_nodes(model.question.model, precision);
       rows.push_back({model, {count_work(model.question), nodes}});
     }

@@ -7,7 +7,7 @@ namespace arbalest::tests::prediction {
 using engine::Precision;
 
 TEST_CASE("prediction: LeNet's operations agree with its layers") {
-  const StepCosts costs = count_work({"lenet {}", {{1, 28, 28}, 10}, 32, Precision::kFloat32});
+  const StepCosts costs = count_work({"lenet {}", dataflow::image_input({1, 28, 28}, 10), 32, Precision::kFloat32});
   // Forward, per image: 2 x 20 x 24 x 24 x 25 + 2 x 50 x 8 x 8 x 500 + 2 x 800 x 500 + 2 x 500 x 10. Backward: twice as
   // many, but once for the first layer, whose input has no gradient.
   CHECK(costs.operations == 32.0 * (2 * 576'000 + 3 * (3'200'000 + 800'000 + 10'000)));
@@ -15,7 +15,8 @@ TEST_CASE("prediction: LeNet's operations agree with its layers") {
 
 TEST_CASE("prediction: the bytes of a linear classifier agree with a hand-computed sum") {
   const auto bytes_of_tensors = [](Precision precision, double parameter_bytes) {
-    const StepCosts costs = count_work({"logistic_regression {}", {{1, 28, 28}, 10}, 4, precision});
+    const StepCosts costs =
+        count_work({"logistic_regression {}", dataflow::image_input({1, 28, 28}, 10), 4, precision});
     CHECK(costs.parameters >= 7850);
     return costs.bytes - parameter_bytes * static_cast<double>(costs.parameters);
   };

@@ -47,7 +47,7 @@ double tensor_bytes(const dataflow::Plan& plan) {
     for (const int input : node.inputs) {
       const auto size = static_cast<double>(plan.tensor_bytes(input));
       inputs += size;
-      if (input > dataflow::Graph::kLabel) input_gradients += size;  // the mini-batch has no gradient
+      if (input >= plan.graph().inputs()) input_gradients += size;  // the mini-batch has no gradient
     }
     const auto output = static_cast<double>(plan.tensor_bytes(node.output));
     const bool is_metric = node.layer->role() == dataflow::LayerRole::kMetric;

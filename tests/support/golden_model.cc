@@ -176,8 +176,12 @@ Results train(const nlohmann::json& golden, const dataflow::Graph& graph, const 
   const engine::StepParameters parameters;
   engine::StepResult computed;
   stream->copy(step.data(), &parameters, sizeof(parameters), "parameters");
-  stream->copy(plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(images[0]), "images");
-  stream->copy(plan.labels(arena.as<std::byte>()), labels.data(), labels.size() * sizeof(labels[0]), "labels");
+  const auto copy_in = [&](const dataflow::Plan::Input& input, const Words& words) {
+    REQUIRE(input.layout.bytes() == words.size() * sizeof(words[0]));
+    stream->copy(arena.as<std::byte>() + input.offset, words.data(), input.layout.bytes(), input.name.c_str());
+  };
+  copy_in(plan.inputs()[0], images);
+  copy_in(plan.inputs()[1], labels);
   stream->fill_zero(result.data(), sizeof(engine::StepResult), "result");
   const dataflow::PlanBuffers buffers{.weights = weights.as<float>(),
                                       .gradient = gradient.as<float>(),
@@ -248,9 +252,11 @@ void check_golden(const std::string& name, const std::string& device) {
   CAPTURE(name);
   std::ifstream file(source_directory() + "/tests/goldens/" + name + ".json");
   const nlohmann::json golden = nlohmann::json::parse(file);
-  dataflow::InputDescription input{{}, golden.value("classes", std::int64_t{1})};
-  for (const auto& extent : golden.at("image")) input.image.append(extent.get<std::int64_t>());
-  input.ids = golden.value("ids", input.ids);
+  engine::Shape image;
+  for (const auto& extent : golden.at("image")) image.append(extent.get<std::int64_t>());
+  const dataflow::InputDescription input =
+      golden.contains("ids") ? dataflow::ratings_input(golden.at("ids").get<std::vector<std::int64_t>>())
+                             : dataflow::image_input(image, golden.at("classes").get<std::int64_t>());
   const dataflow::Graph graph = dataflow::Graph::build(input, zoo_layers(golden.at("model").get<std::string>(), input));
   const Results results = train(golden, graph, device);
 

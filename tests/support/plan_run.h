@@ -25,7 +25,7 @@ struct PlanInput {
 // Returns random images, labels in a fixed pattern, and random parameters as large as the initial values of training.
 inline PlanInput random_plan_input(const dataflow::Graph& graph, std::int64_t batch, std::int64_t classes) {
   const std::vector<engine::Shape> shapes = graph.shapes(batch);
-  PlanInput input{random_values(shapes[dataflow::Graph::kImage].elements(), 1), {}, {}};
+  PlanInput input{random_values(shapes.front().elements(), 1), {}, {}};
   for (std::int64_t n = 0; n < batch; ++n) input.labels.push_back(static_cast<std::int32_t>((3 * n + 1) % classes));
   unsigned seed = 2;
   for (const dataflow::Graph::Node& node : graph.nodes()) {
@@ -85,8 +85,9 @@ inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, cons
     graph = stream->end_recording();
   }
   const std::vector<float> images(input.images.begin(), input.images.end());
-  copy(device, plan.images(arena.as<std::byte>()), images.data(), images.size() * sizeof(float));
-  copy(device, plan.labels(arena.as<std::byte>()), input.labels.data(), input.labels.size() * sizeof(std::int32_t));
+  copy(device, plan.input<float>("image", arena.as<std::byte>()), images.data(), images.size() * sizeof(float));
+  copy(device, plan.input<std::int32_t>("label", arena.as<std::byte>()), input.labels.data(),
+       input.labels.size() * sizeof(std::int32_t));
   if (recorded) {
     stream->launch(*graph, "step");
   } else {

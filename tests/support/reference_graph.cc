@@ -29,7 +29,7 @@ class Runner {
     shapes_ = graph.shapes(static_cast<std::int64_t>(labels.size()));
     values_.resize(shapes_.size());
     gradients_.resize(shapes_.size());
-    values_[Graph::kImage] = images;
+    values_.front() = images;
   }
 
   GraphRun run() {
@@ -53,7 +53,7 @@ class Runner {
   void visit(const Graph::Node& node, const Visitor& visitor) {
     std::vector<Layout> inputs;
     for (const int input : node.inputs) {
-      inputs.push_back(plain(shapes_[at(input)], input == Graph::kLabel ? DType::kInt32 : DType::kFloat32));
+      inputs.push_back(plain(shapes_[at(input)], input == graph_.label() ? DType::kInt32 : DType::kFloat32));
     }
     std::visit(visitor, node.layer->operator_spec(inputs, node.key));
   }

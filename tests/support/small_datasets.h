@@ -1,15 +1,18 @@
 // Writes small datasets of each kind, and compares their examples.
 #pragma once
 
-#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/example.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/npy_writer.h"
@@ -94,11 +97,16 @@ inline void write_mnist(const std::filesystem::path& directory) {
 using Bits = std::vector<std::uint32_t>;
 
 inline Bits bits_of(const dataflow::Dataset& data, std::int64_t example) {
-  std::vector<float> image(static_cast<std::size_t>(data.description().image.elements()));
-  data.read(example, {.batch = 3, .row = 1}, image.data());
+  const dataflow::Example read(data.description());
+  data.read(example, {.batch = 3, .row = 1}, read.features());
+  data.read_label(example, read.label());
   Bits bits;
-  for (const float value : image) bits.push_back(std::bit_cast<std::uint32_t>(value));
-  bits.push_back(static_cast<std::uint32_t>(data.label(example)));
+  for (const dataflow::InputTensor& tensor : read.tensors()) {
+    const std::span<const std::byte> bytes = tensor.bytes();
+    const std::size_t begin = bits.size();
+    bits.resize(begin + bytes.size() / sizeof(bits[0]));
+    std::memcpy(bits.data() + begin, bytes.data(), bytes.size());
+  }
   return bits;
 }
 

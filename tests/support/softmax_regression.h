@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tests/support/read_example.h"
 #include "tests/support/reference_sma.h"
 #include "tests/support/training_rig.h"
 
@@ -14,8 +15,8 @@ class SoftmaxRegression {
  public:
   explicit SoftmaxRegression(TrainingRig& rig)
       : rig_(rig),
-        pixels_(rig.data().description().image.elements()),
-        classes_(static_cast<std::size_t>(rig.data().description().classes)) {}
+        pixels_(rig.data().description().image().elements()),
+        classes_(static_cast<std::size_t>(rig.data().description().classes())) {}
 
   // Sum of all losses in gradient() so far.
   double loss_sum() const noexcept { return loss_sum_; }
@@ -34,8 +35,8 @@ class SoftmaxRegression {
     std::vector<double> result(parameters.size(), 0.0);
     std::vector<float> image(static_cast<std::size_t>(pixels_));
     for (const std::int64_t example : examples) {
-      rig_.data().read(example, {}, image.data());
-      const auto label = static_cast<std::size_t>(rig_.data().label(example));
+      read_image(rig_.data(), example, {}, image.data());
+      const auto label = static_cast<std::size_t>(dataflow::class_of(rig_.data(), example));
       std::vector<double> logits(classes_);
       double sum = 0.0;
       for (std::size_t c = 0; c < classes_; ++c) {

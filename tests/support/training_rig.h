@@ -22,6 +22,7 @@
 #include "engine/host/pool.h"
 #include "engine/process/world.h"
 #include "scheduler/scheduler.h"
+#include "tests/support/read_example.h"
 
 namespace arbalest::tests {
 
@@ -29,25 +30,27 @@ namespace arbalest::tests {
 class MadeUpImages final : public dataflow::Dataset {
  public:
   MadeUpImages(std::int64_t size, engine::Shape image, std::int64_t classes)
-      : size_(size), description_{image, classes} {}
+      : size_(size), description_(dataflow::image_input(image, classes)) {}
 
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return size_; }
 
-  void read(std::int64_t example, const dataflow::ExamplePlace&, float* image) const override {
+  void read(std::int64_t example, const dataflow::ExamplePlace&,
+            std::span<const dataflow::InputTensor> features) const override {
     const auto index = static_cast<std::uint64_t>(example);
     dataflow::RandomSequence noise(7, 1, index);
-    dataflow::RandomSequence prototype(7, 2, static_cast<std::uint64_t>(label(example)));
-    for (std::int64_t i = 0; i < description_.image.elements(); ++i) {
-      image[i] = uniform(prototype) + 0.5F * uniform(noise) - 0.75F;
-    }
+    dataflow::RandomSequence prototype(7, 2, static_cast<std::uint64_t>(class_of(example)));
+    for (float& value : features.front().as<float>()) value = uniform(prototype) + 0.5F * uniform(noise) - 0.75F;
   }
-  std::int32_t label(std::int64_t example) const override {
-    return static_cast<std::int32_t>((example * 5 + example / 7) % description_.classes);
+  void read_label(std::int64_t example, const dataflow::InputTensor& label) const override {
+    label.as<std::int32_t>().front() = class_of(example);
   }
 
  private:
+  std::int32_t class_of(std::int64_t example) const {
+    return static_cast<std::int32_t>((example * 5 + example / 7) % description_.classes());
+  }
   static float uniform(dataflow::RandomSequence& random) {
     return static_cast<float>(random.next() >> 40U) * 0x1.0p-24F;
   }
@@ -59,14 +62,14 @@ class MadeUpImages final : public dataflow::Dataset {
 
 // Converts the images to bytes.
 inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images) {
-  const auto elements = static_cast<std::size_t>(images.description().image.elements());
+  const auto elements = static_cast<std::size_t>(images.description().image().elements());
   std::vector<float> image(elements);
   std::vector<std::uint8_t> pixels;
   std::vector<std::int32_t> labels;
   for (std::int64_t example = 0; example < images.size(); ++example) {
-    images.read(example, {}, image.data());
+    read_image(images, example, {}, image.data());
     for (const float value : image) pixels.push_back(static_cast<std::uint8_t>((value + 0.75F) / 1.5F * 255.0F));
-    labels.push_back(images.label(example));
+    labels.push_back(dataflow::class_of(images, example));
   }
   return std::make_unique<dataflow::ByteImages>("made up bytes", images.description(),
                                                 dataflow::Normalization{{0.5F}, {2.0F / 3.0F}}, std::move(pixels),
@@ -119,6 +122,8 @@ struct RigOptions {
   std::int64_t examples = 96;
   engine::Shape image{1, 4, 4};
   std::int64_t classes = 3;
+  // Makes a dataset of `examples` examples in place of the synthetic images; empty: the images.
+  std::function<std::unique_ptr<dataflow::Dataset>()> data = {};
   std::vector<dataflow::LayerDescription> layers;  // empty: logistic regression
   dataflow::ParameterRuleOf rule_of = {};          // empty: no rules
   scheduler::LearningRateSchedule learning_rate{.base = 0.1, .with_learners = scheduler::RateScaling::kKeep};
@@ -238,6 +243,7 @@ class TrainingRig {
 
  private:
   static std::unique_ptr<dataflow::Dataset> make_data(const RigOptions& options) {
+    if (options.data) return options.data();
     auto images = std::make_unique<MadeUpImages>(options.examples, options.image, options.classes);
     if (options.input == RigInput::kFloats) return images;
     return as_bytes(*images);

@@ -12,6 +12,8 @@ namespace arbalest::tests {
 std::vector<dataflow::LayerDescription> zoo_layers(const std::string& model, const dataflow::InputDescription& input);
 
 // LeNet for MNIST.
-inline std::vector<dataflow::LayerDescription> lenet() { return zoo_layers("lenet {}", {{1, 28, 28}, 10}); }
+inline std::vector<dataflow::LayerDescription> lenet() {
+  return zoo_layers("lenet {}", dataflow::image_input({1, 28, 28}, 10));
+}
 
 }  // namespace arbalest::tests

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "tests/support/catch.h"
+#include "tests/support/read_example.h"
 #include "tests/support/reference_lenet.h"
 #include "tests/support/reference_sma.h"
 #include "tests/support/training_rig.h"
@@ -54,9 +55,9 @@ void check_first_losses(int learners, std::int64_t batch, const std::array<doubl
       tests::Labels labels;
       std::array<float, 28 * 28> image{};
       for (const std::int64_t example : examples) {
-        rig.data().read(example, {}, image.data());
+        tests::read_image(rig.data(), example, {}, image.data());
         images.insert(images.end(), image.begin(), image.end());
-        labels.push_back(rig.data().label(example));
+        labels.push_back(dataflow::class_of(rig.data(), example));
       }
       tests::LossAndGradient step = tests::reference_lenet(weights, images, labels);
       loss_sum += step.loss_sum;

@@ -28,23 +28,26 @@ class Numbers final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return kExamples; }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/, float* image) const override {
+  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+            std::span<const dataflow::InputTensor> features) const override {
     if (example == unreadable) engine::fail(engine::ErrorKind::kData, "example {} is gone", example);
-    *image = static_cast<float>(example);
+    features.front().as<float>().front() = static_cast<float>(example);
   }
-  std::int32_t label(std::int64_t /*example*/) const override { return 0; }
+  void read_label(std::int64_t /*example*/, const dataflow::InputTensor& label) const override {
+    label.as<std::int32_t>().front() = 0;
+  }
 
   std::int64_t unreadable = -1;
 
  private:
   std::string name_ = "numbers";
-  dataflow::InputDescription description_{{1, 1, 1}, 3};
+  dataflow::InputDescription description_ = dataflow::image_input({1, 1, 1}, 3);
 };
 
 // The logits are (x, 2 x, -x).
 dataflow::Graph graph() {
   using namespace dataflow;
-  return Graph::build({{1, 1, 1}, 3},
+  return Graph::build(image_input({1, 1, 1}, 3),
                       {{"flat", {"image"}, std::make_shared<FlattenLayer>()},
                        {"logits", {"flat"}, std::make_shared<DenseLayer>(DenseLayer::Options{.units = 3})},
                        {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
@@ -124,11 +127,12 @@ TEST_CASE("a mini-batch that cannot be read ends the pass with its error, after 
 
 TEST_CASE("runners share the weights, and there are no more than fit", "[training]") {
   using namespace dataflow;
-  const Graph wide = Graph::build(
-      {{kUnits, 1, 1}, 3}, {{"flat", {"image"}, std::make_shared<FlattenLayer>()},
-                            {"hidden", {"flat"}, std::make_shared<DenseLayer>(DenseLayer::Options{.units = 50})},
-                            {"logits", {"hidden"}, std::make_shared<DenseLayer>(DenseLayer::Options{.units = 3})},
-                            {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
+  const Graph wide =
+      Graph::build(dataflow::image_input({kUnits, 1, 1}, 3),
+                   {{"flat", {"image"}, std::make_shared<FlattenLayer>()},
+                    {"hidden", {"flat"}, std::make_shared<DenseLayer>(DenseLayer::Options{.units = 50})},
+                    {"logits", {"hidden"}, std::make_shared<DenseLayer>(DenseLayer::Options{.units = 3})},
+                    {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
   constexpr std::size_t kWeights = kUnits * 50 * sizeof(float);
   const auto given = [&](std::size_t limit, int most, int& runners) {
     std::vector<std::unique_ptr<engine::Device>> devices;

@@ -1,11 +1,13 @@
 // Tests that InferenceRunner returns the output of the layer that it was asked for.
 #include "learners/inference_runner.h"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/images/conv2d.h"
 #include "dataflow/layers/outputs/classification.h"
@@ -32,7 +34,7 @@ dataflow::Graph row_of_convolutions() {
   options.window = kWindow;
   const auto conv = std::make_shared<Conv2dLayer>(options);
   const DenseLayer::Options logits{.units = 3};
-  return Graph::build({{kImages[1], kImages[2], kImages[3]}, 3},
+  return Graph::build(image_input({kImages[1], kImages[2], kImages[3]}, 3),
                       {{"first", {"image"}, conv},
                        {"second", {"first"}, conv},
                        {"third", {"second"}, conv},
@@ -65,9 +67,10 @@ TEST_CASE("the output of any layer can be read, although later layers could reus
   model.push_back({"logits.bias", {3}, floats(random_values(3, 31))});
 
   const Values images = random_values(kImages.elements(), 1);
-  const std::vector<float> image_values = floats(images);
-  const std::vector<std::int32_t> labels(kBatch, 0);
-  const dataflow::Batch batch{.images = image_values.data(), .labels = labels.data(), .examples = kBatch};
+  const dataflow::BatchMemory memory(graph.input(), kBatch, *device);
+  std::ranges::copy(floats(images), memory.batch().front().as<float>().begin());
+  std::ranges::fill(memory.batch().back().as<std::int32_t>(), 0);
+  const dataflow::Batch batch{.tensors = memory.batch(), .examples = kBatch};
   Values expected = images;
   engine::Shape shape = kImages;
   for (std::size_t k = 0; k < weights.size(); ++k) {

@@ -40,11 +40,12 @@ dataflow::Graph small_residual_network() {
   conv.filters = 20;
   conv.window = {{3, 3}, {1, 1}, {1, 1}};
   const DenseLayer::Options logits{.units = 3};
-  return Graph::build({{2, 9, 9}, 3}, {{"first", {"image"}, std::make_shared<Conv2dLayer>(conv)},
-                                       {"second", {"first"}, std::make_shared<Conv2dLayer>(conv)},
-                                       {"sum", {"first", "second"}, std::make_shared<AddLayer>()},
-                                       {"logits", {"sum"}, std::make_shared<DenseLayer>(logits)},
-                                       {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
+  return Graph::build(image_input({2, 9, 9}, 3),
+                      {{"first", {"image"}, std::make_shared<Conv2dLayer>(conv)},
+                       {"second", {"first"}, std::make_shared<Conv2dLayer>(conv)},
+                       {"sum", {"first", "second"}, std::make_shared<AddLayer>()},
+                       {"logits", {"sum"}, std::make_shared<DenseLayer>(logits)},
+                       {"loss", {"logits", "label"}, std::make_shared<SoftmaxCrossEntropyLayer>()}});
 }
 
 // Makes a learner of `graph` and checks its memory. Returns the size of its arena relative to one buffer for each
@@ -82,7 +83,7 @@ TEST_CASE("a learner allocates what device_bytes() predicts, including the plann
 TEST_CASE("a learner of ResNet-50 takes less than half of the memory without reuse", "[training][memory]") {
   constexpr std::size_t kNeeded = std::size_t{6} << 30U;
   if (engine::open_device(engine::parse_device("cpu"))->free_memory() < kNeeded) skip_test("needs 6 GiB of memory");
-  const dataflow::InputDescription imagenet{{3, 224, 224}, 1000};
+  const dataflow::InputDescription imagenet = dataflow::image_input({3, 224, 224}, 1000);
   CHECK(check_learner_of(dataflow::Graph::build(imagenet, zoo_layers("resnet { depth: 50 }", imagenet)), 32) < 0.48);
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dataflow/input/digits/digits.h"
+#include "dataflow/input/example.h"
 #include "dataflow/parameter_rules.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
@@ -83,10 +84,10 @@ TEST_CASE("the most probable class is right as often as the run reports, on any 
 
   // One at a time, to the same class with nearly the same probability.
   jobs::SinglePredictor single(model.job, model.tensors, 1);
-  std::vector<float> example(28 * 28);
+  const dataflow::Example example(input.data->description());
   for (std::int64_t i = 0; i < 50; ++i) {
-    input.data->read(i, {}, example.data());
-    const jobs::Prediction::Choice choice = single.predict(example, 1).top.front();
+    input.data->read(i, {}, example.features());
+    const jobs::Prediction::Choice choice = single.predict(example.features(), 1).top.front();
     const jobs::Prediction::Choice& expected = first[static_cast<std::size_t>(i)].top.front();
     CHECK(choice.output == expected.output);
     CHECK(choice.probability == Approx(expected.probability).epsilon(1e-4));

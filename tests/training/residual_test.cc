@@ -5,6 +5,7 @@
 #include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/read_example.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/training_rig.h"
 
@@ -33,11 +34,11 @@ double expected_loss(TrainingRig& rig) {
   for (const auto& tensor : rig.scheduler().snapshot()) w[tensor.name] = {tensor.values.begin(), tensor.values.end()};
   Values images;
   Labels labels;
-  std::vector<float> image(static_cast<std::size_t>(rig.data().description().image.elements()));
+  std::vector<float> image(static_cast<std::size_t>(rig.data().description().image().elements()));
   for (std::int64_t example = 0; example < rig.data().size(); ++example) {
-    rig.data().read(example, {}, image.data());
+    read_image(rig.data(), example, {}, image.data());
     images.insert(images.end(), image.begin(), image.end());
-    labels.push_back(rig.data().label(example));
+    labels.push_back(dataflow::class_of(rig.data(), example));
   }
   const std::int64_t n = rig.data().size();
   const Values hidden = dense(n, images, w["hidden.weight"], w["hidden.bias"], kHidden);

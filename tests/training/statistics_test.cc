@@ -10,6 +10,7 @@
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
+#include "tests/support/read_example.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/reference_sma.h"
 #include "tests/support/skip.h"
@@ -73,9 +74,9 @@ Values gradient(TrainingRig& rig, std::uint64_t task, const Values& flat) {
   Labels labels;
   std::vector<float> image(static_cast<std::size_t>(kPixels));
   for (const std::int64_t example : examples) {
-    rig.data().read(example, {}, image.data());
+    read_image(rig.data(), example, {}, image.data());
     images.insert(images.end(), image.begin(), image.end());
-    labels.push_back(rig.data().label(example));
+    labels.push_back(dataflow::class_of(rig.data(), example));
   }
   const std::vector<Values> w = split(flat);
   const engine::Shape shape{batch, kHidden};

@@ -42,11 +42,10 @@ void check_division(const std::string& data, const std::filesystem::path& root, 
   std::vector<std::string> warnings;
   const auto all = jobs::load_dataset(whole.data, root.string(), dataflow::Split::kTrain, pool, warnings);
   const jobs::TrainingSets sets = jobs::load_training_sets(job.data, root.string(), pool, warnings);
-  const bool has_classes = !all->description().has_ids();
+  const bool has_classes = !all->description().predicts_numbers();
   std::vector<std::int32_t> labels;
-  for (std::int64_t i = 0; i < all->size(); ++i) labels.push_back(has_classes ? all->label(i) : 0);
-  const Examples chosen =
-      dataflow::choose_validation({fraction, 5}, labels, has_classes ? all->description().classes : 1);
+  for (std::int64_t i = 0; i < all->size(); ++i) labels.push_back(has_classes ? dataflow::class_of(*all, i) : 0);
+  const Examples chosen = dataflow::choose_validation({fraction, 5}, labels, all->description().classes());
   CHECK(chosen.size() == expected);
   REQUIRE(sets.validation != nullptr);
   check_part(*sets.validation, *all, chosen);

@@ -139,7 +139,7 @@ TEST_CASE("MNIST and CIFAR name files of a validation set, and a training file t
   CHECK(digits.training->size() == 200);
   CHECK(digits.validation->name() == "mnist validation");
   REQUIRE(digits.validation->size() == 100);
-  CHECK(digits.validation->label(57) == 7);
+  CHECK(dataflow::class_of(*digits.validation, 57) == 7);
   CHECK_THAT(
       problem_with("mnist { validation_images: 'mine-images-idx3-ubyte' validation_labels: 'none' }", root.path()),
       ContainsSubstring("mnist/none nor ") && ContainsSubstring("mnist/none.gz"));

@@ -185,7 +185,7 @@ TEST_CASE("with a validation set, rings and steps that gather images train the s
   for (const auto input : {Session::Input::kResident, Session::Input::kRing}) {
     Session session(job, "", {}, input);
     const auto batch = session.validation_ring()->next();
-    CHECK((batch->images == nullptr) == (input == Session::Input::kResident));
+    CHECK(batch->tensors.empty() == (input == Session::Input::kResident));
     session.validation_ring()->release(batch->number);
     session.validation_ring()->restart();
     session.scheduler().advance(session.training_ring(), 20);

@@ -1,6 +1,7 @@
 #include "dataflow/input/batches/batch_ring.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/alignment.h"
 #include "engine/error.h"
@@ -13,20 +14,36 @@ namespace {
 // A quarter of the ring per task leaves three quarters to consume meanwhile.
 std::size_t batches_of_a_task(std::size_t slots) { return std::max<std::size_t>(1, slots / 4); }
 
-// Both sizes are those of one slot.
+// Size of one slot.
 std::size_t index_bytes(std::size_t batch_size) { return engine::aligned(batch_size * sizeof(std::int64_t)); }
-std::size_t label_bytes(std::size_t batch_size) { return engine::aligned(batch_size * sizeof(std::int32_t)); }
-std::size_t image_bytes(std::size_t batch_size, std::size_t pixels) {
-  return engine::aligned(batch_size * pixels * sizeof(float));
+
+void fill_zero(const InputTensor& tensor) { std::ranges::fill(tensor.bytes(), std::byte{0}); }
+
+// Writes the label of a place without an example.
+void mark_unlabeled(const InputTensor& label) {
+  if (label.description().dtype == engine::DType::kInt32) {
+    std::ranges::fill(label.as<std::int32_t>(), engine::kNoLabel);
+  } else {
+    std::ranges::fill(label.as<float>(), std::numeric_limits<float>::quiet_NaN());
+  }
+}
+
+// Copies the features of a real example to the skipped place `row`: zeros would enter batch norm's statistics.
+// `indices`: by place; one of them is an example.
+void fill_skipped(std::span<const InputTensor> features, std::span<const std::int64_t> indices, std::size_t row) {
+  std::size_t from = row;
+  do {
+    from = (from + indices.size() - 1) % indices.size();
+  } while (indices[from] == BatchOrder::kNoExample);
+  for (const InputTensor& feature : features)
+    std::ranges::copy(feature.row(from).bytes(), feature.row(row).bytes().data());
 }
 
 }  // namespace
 
-std::size_t BatchRing::bytes(std::int64_t batch_size, std::int64_t pixels, int slots) {
-  const auto batch = static_cast<std::size_t>(batch_size);
-  const std::size_t images =
-      pixels == 0 ? 0 : image_bytes(batch, static_cast<std::size_t>(pixels)) + label_bytes(batch);
-  return static_cast<std::size_t>(slots) * (index_bytes(batch) + images);
+std::size_t BatchRing::bytes(const InputDescription* description, std::int64_t batch_size, int slots) {
+  const std::size_t examples = description == nullptr ? 0 : BatchMemory::bytes(*description, batch_size, slots);
+  return static_cast<std::size_t>(slots) * index_bytes(static_cast<std::size_t>(batch_size)) + examples;
 }
 
 BatchRing::BatchRing(const Dataset& dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool,
@@ -52,25 +69,17 @@ BatchRing::BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& 
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].indices = {reinterpret_cast<std::int64_t*>(indices_.as<std::byte>() + i * stride), batch_size};
   }
-  if (dataset != nullptr) allocate_images(device, batch_size);
+  if (dataset != nullptr) {
+    memory_.emplace(dataset->description(), order.batch_size(), device, slots);
+    const std::span features = memory_->batch().first(dataset->description().features().size());
+    for (Slot& slot : slots_) slot.row.assign(features.begin(), features.end());
+  }
   std::unique_lock lock(mutex_);
   try {
     submit_fills(group_);
   } catch (...) {
     stop_fills(lock);  // no destructor runs after this
     throw;
-  }
-}
-
-void BatchRing::allocate_images(engine::Device& device, std::size_t batch_size) {
-  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
-  const std::size_t image_stride = image_bytes(batch_size, pixels);
-  const std::size_t label_stride = label_bytes(batch_size);
-  images_ = device.allocate_host(slots_.size() * image_stride);
-  labels_ = device.allocate_host(slots_.size() * label_stride);
-  for (std::size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].images = reinterpret_cast<float*>(images_.as<std::byte>() + i * image_stride);
-    slots_[i].labels = reinterpret_cast<std::int32_t*>(labels_.as<std::byte>() + i * label_stride);
   }
 }
 
@@ -193,53 +202,43 @@ void BatchRing::fill(Slot& slot, std::uint64_t position) const {
   const std::uint64_t number = number_at(position);
   order_.indices(number, slot.indices);
   const auto padding = std::ranges::count(slot.indices, BatchOrder::kNoExample);
-  slot.batch = Batch{number, slot.indices.data(), slot.images, slot.labels,
-                     static_cast<int>(std::ssize(slot.indices) - padding)};
-  if (dataset_ != nullptr) read_examples(slot);
+  slot.batch = Batch{number, slot.indices.data(), {}, static_cast<int>(std::ssize(slot.indices) - padding)};
+  if (dataset_ == nullptr) return;
+  slot.batch.tensors = memory_->batch(static_cast<int>(position % slots_.size()));
+  read_examples(slot);
 }
 
 void BatchRing::read_examples(Slot& slot) const {
-  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
+  const std::span features = slot.batch.tensors.first(slot.batch.tensors.size() - 1);
   std::vector<std::size_t> skipped;
   slot.first_skipped.clear();
   for (std::size_t row = 0; row < slot.indices.size(); ++row) {
+    for (std::size_t f = 0; f < features.size(); ++f) slot.row[f] = features[f].row(row);
     if (slot.indices[row] != BatchOrder::kNoExample) {
       if (read_example(slot, row)) continue;
       skipped.push_back(row);
       slot.indices[row] = BatchOrder::kNoExample;
       --slot.batch.examples;
     }
-    std::fill_n(slot.images + row * pixels, pixels, 0.0F);
-    slot.labels[row] = engine::kNoLabel;
+    std::ranges::for_each(slot.row, fill_zero);
+    mark_unlabeled(slot.batch.tensors.back().row(row));
   }
-  for (const std::size_t row : skipped) fill_skipped(slot, row);
   slot.skipped = std::ssize(skipped);
-}
-
-// Copies a real image to the skipped place: zeros would enter batch norm's statistics.
-void BatchRing::fill_skipped(const Slot& slot, std::size_t row) const {
   if (slot.batch.examples == 0) return;
-  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
-  const std::size_t rows = slot.indices.size();
-  std::size_t from = row;
-  do {
-    from = (from + rows - 1) % rows;
-  } while (slot.indices[from] == BatchOrder::kNoExample);
-  std::copy_n(slot.images + from * pixels, pixels, slot.images + row * pixels);
+  for (const std::size_t row : skipped) fill_skipped(features, slot.indices, row);
 }
 
-// Returns false if the example cannot be read and is skipped.
+// Reads into slot.row. Returns false if the example cannot be read and is skipped.
 bool BatchRing::read_example(Slot& slot, std::size_t row) const {
-  const auto pixels = static_cast<std::size_t>(dataset_->description().image.elements());
   const std::int64_t example = slot.indices[row];
   try {
-    dataset_->read(example, {slot.batch.number, static_cast<std::uint32_t>(row)}, slot.images + row * pixels);
+    dataset_->read(example, {slot.batch.number, static_cast<std::uint32_t>(row)}, slot.row);
   } catch (const engine::Error& error) {
     if (error.kind() != engine::ErrorKind::kData || !dataset_->skips_unreadable()) throw;
     if (slot.first_skipped.empty()) slot.first_skipped = error.what();
     return false;
   }
-  slot.labels[row] = dataset_->label(example);
+  dataset_->read_label(example, slot.batch.tensors.back().row(row));
   return true;
 }
 

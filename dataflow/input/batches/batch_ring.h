@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_share.h"
 #include "dataflow/input/batches/input_observer.h"
@@ -24,25 +25,25 @@ namespace arbalest::dataflow {
 struct Batch {
   std::uint64_t number = 0;
   const std::int64_t* indices = nullptr;  // [b] in the dataset; BatchOrder::kNoExample where there is no example
-  // Dataset::read and label define the values. The place of a skipped example has the image of the nearest earlier
-  // place that holds an example (the last place comes before the first). So batch norm's statistics see real images
-  // only.
-  const float* images = nullptr;  // [b, c, h, w] or [b, columns], 64-byte aligned; zeros where there is no example
-  const std::int32_t* labels = nullptr;  // [b]; engine::kNoLabel where there is no example
-  int examples = 0;                      // number of the b places that hold an example
+  // The tensors of the dataset's description, [b, ...] each; the label is the last one. A place without an example has
+  // features of zeros; its label is engine::kNoLabel, or NaN if labels are numbers. The place of a skipped example has
+  // the features of the nearest earlier place that holds an example (the last place comes before the first). So batch
+  // norm's statistics see real images only. Empty in a ring of indices.
+  std::span<const InputTensor> tensors = {};
+  int examples = 0;  // number of the b places that hold an example
 };
 
 // The ring hands out the batches of its share of the sequence. The n-th of them is in slot n mod slots, so next() waits
 // until the batch `slots` places before it has been released. A caller that still holds that batch must not call
 // next().
 //
-// A ring of indices leaves images and labels null: steps gather the examples themselves (resident_data.h).
+// A batch of a ring of indices has no tensors: steps gather the examples themselves (resident_data.h).
 //
 // Threads: next() and restart() belong to one consumer; release() may be called from any thread.
 class BatchRing {
  public:
-  // Host memory that the slots take. `pixels`: elements of one image; 0 for a ring of indices.
-  static std::size_t bytes(std::int64_t batch_size, std::int64_t pixels, int slots);
+  // Host memory that the slots take. `description`: that of the dataset; null for a ring of indices.
+  static std::size_t bytes(const InputDescription* description, std::int64_t batch_size, int slots);
 
   // Starts to fill at once, from batch `first`. Allocates all slots once, in `device`'s host memory. Objects passed by
   // reference must outlive the ring.
@@ -82,8 +83,7 @@ class BatchRing {
     State state = State::kFree;
     Batch batch;
     std::span<std::int64_t> indices;
-    float* images = nullptr;         // null in a ring of indices
-    std::int32_t* labels = nullptr;  // null in a ring of indices
+    std::vector<InputTensor> row;  // the features of the example that is being read
     std::exception_ptr failure;
     std::int64_t skipped = 0;   // number of skipped examples in the batch
     std::string first_skipped;  // error of the first one
@@ -93,7 +93,6 @@ class BatchRing {
   BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
             std::uint64_t first);
 
-  void allocate_images(engine::Device& device, std::size_t batch_size);
   Slot& slot_at(std::uint64_t position) { return slots_[position % slots_.size()]; }
   std::uint64_t number_at(std::uint64_t position) const { return first_ + share_.number_at(position); }
   // Number of batches from first_ on that the ring hands out; none if the order is endless.
@@ -103,7 +102,6 @@ class BatchRing {
   void fill_group(std::uint64_t first) noexcept;
   void fill(Slot& slot, std::uint64_t position) const;
   void read_examples(Slot& slot) const;
-  void fill_skipped(const Slot& slot, std::size_t row) const;
   bool read_example(Slot& slot, std::size_t row) const;
   void stop_fills(std::unique_lock<std::mutex>& lock);
 
@@ -111,8 +109,7 @@ class BatchRing {
   BatchOrder& order_;
   engine::host::Pool& pool_;
   engine::Buffer indices_;
-  engine::Buffer images_;
-  engine::Buffer labels_;
+  std::optional<BatchMemory> memory_;  // by slot; none in a ring of indices
   std::vector<Slot> slots_;
   std::size_t group_;  // batches of one task
   std::int64_t skipped_ = 0;

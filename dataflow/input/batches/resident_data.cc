@@ -26,7 +26,7 @@ ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
   examples_.pixels = stored->pixels.data();
   examples_.classes = stored->labels.data();
   examples_.normalized = stored->normalized.data();
-  const engine::Shape& image = dataset.description().image;
+  const engine::Shape& image = dataset.description().image();
   examples_.channels = image[0];
   examples_.height = image[1];
   examples_.width = image[2];
@@ -45,7 +45,7 @@ std::size_t ResidentData::device_bytes(const InputDescription& description, std:
                                        const engine::Device& device) {
   if (!device.is_cuda()) return 0;
   constexpr std::size_t kByteValues = 256;
-  const std::size_t normalized = static_cast<std::size_t>(description.image[0]) * kByteValues * sizeof(float);
+  const std::size_t normalized = static_cast<std::size_t>(description.image()[0]) * kByteValues * sizeof(float);
   return ByteImages::bytes(description, examples) + normalized;
 }
 

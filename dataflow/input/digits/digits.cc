@@ -29,7 +29,7 @@ StylesOfDigits all_styles() {
 }  // namespace
 
 InputDescription digits_description() {
-  return {engine::Shape{1, kDigitSide, kDigitSide}, static_cast<std::int64_t>(kClasses)};
+  return image_input({1, kDigitSide, kDigitSide}, static_cast<std::int64_t>(kClasses));
 }
 
 Normalization digits_normalization() { return {{0.1263F}, {0.2641F}}; }

@@ -53,7 +53,7 @@ class CifarReader {
  public:
   explicit CifarReader(CifarVersion version)
       : label_bytes_(version == CifarVersion::k10 ? 1 : 2),
-        classes_(cifar_description(version).classes),
+        classes_(cifar_description(version).classes()),
         records_(kRecordsAtOnce * record_bytes()) {}
 
   // Returns the number of records.
@@ -106,7 +106,7 @@ class CifarReader {
 }  // namespace
 
 InputDescription cifar_description(CifarVersion version) {
-  return {engine::Shape{3, kSide, kSide}, version == CifarVersion::k10 ? 10 : 100};
+  return image_input({3, kSide, kSide}, version == CifarVersion::k10 ? 10 : 100);
 }
 
 bool is_training_file(CifarVersion version, const std::string& name) {

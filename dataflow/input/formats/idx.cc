@@ -146,9 +146,9 @@ FileNames names_of(const IdxSource& source, Split split) {
 }  // namespace
 
 std::unique_ptr<ByteImages> load_idx(const IdxSource& source, Split split) {
-  const engine::Shape& image = source.expected.image;
+  const engine::Shape& image = source.expected.image();
   ARBALEST_CHECK(image.rank() == 3 && image[0] == 1);
-  ARBALEST_CHECK(source.expected.classes > 0 && source.expected.classes <= 256);
+  ARBALEST_CHECK(source.expected.classes() > 0 && source.expected.classes() <= 256);
   const FileNames names = names_of(source, split);
   IdxArray images =
       read_array(source, names.images, {static_cast<std::uint32_t>(image[1]), static_cast<std::uint32_t>(image[2])});
@@ -157,7 +157,7 @@ std::unique_ptr<ByteImages> load_idx(const IdxSource& source, Split split) {
     fail(ErrorKind::kData, "{} holds {} images but {} holds {} labels; the files do not belong together",
          images.path.string(), images.extents[0], labels.path.string(), labels.extents[0]);
   }
-  check_labels(labels, source.expected.classes);
+  check_labels(labels, source.expected.classes());
   return std::make_unique<ByteImages>(fmt::format("{} {}", source.name, name_of(split)), source.expected,
                                       source.normalization, std::move(images.bytes),
                                       std::vector<std::int32_t>(labels.bytes.begin(), labels.bytes.end()));

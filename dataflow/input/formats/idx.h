@@ -14,7 +14,7 @@ namespace arbalest::dataflow {
 struct IdxSource {
   std::string name;                 // "mnist"
   std::filesystem::path directory;  // holds the four files
-  InputDescription expected;        // image: [1, h, w]; at most 256 classes
+  InputDescription expected;        // images [1, h, w] of at most 256 classes
   Normalization normalization;
   // Names of the validation set's files; with or without ".gz". They are empty if it has none.
   std::string validation_images = {};

@@ -27,7 +27,7 @@ std::vector<std::uint64_t> squeezed(std::vector<std::uint64_t> extents) {
 
 // Checks the shape of the images' array, whatever its type.
 void check_shape(const NpySource& source, const NpyHeader& header) {
-  const std::vector<std::uint64_t> expected(source.expected.image.begin(), source.expected.image.end());
+  const std::vector<std::uint64_t> expected(source.expected.image().begin(), source.expected.image().end());
   const std::vector<std::uint64_t>& shape = header.shape;
   if (!shape.empty() && squeezed({shape.begin() + 1, shape.end()}) == squeezed(expected)) return;
   fail(ErrorKind::kData,
@@ -50,7 +50,7 @@ std::vector<Pixel> read_images(const NpySource& source) {
   }
   check_shape(source, header);
   if constexpr (std::is_same_v<Pixel, float>) {
-    return read_floats(file, header, "pixel", static_cast<std::size_t>(source.expected.image.elements()));
+    return read_floats(file, header, "pixel", static_cast<std::size_t>(source.expected.image().elements()));
   } else {
     return read_npy_content(file, header, 1);
   }
@@ -73,11 +73,11 @@ std::vector<std::int32_t> read_labels(const NpySource& source) {
   std::vector<std::int32_t> labels(array.header.shape[0]);
   for (std::size_t record = 0; record < labels.size(); ++record) {
     const std::int64_t label = integer_at(array, bytes, record);
-    if (label < 0 || label >= source.expected.classes) {
+    if (label < 0 || label >= source.expected.classes()) {
       fail(ErrorKind::kData,
            "{}: record {}: label {} is not in [0, {}); labels begin with 0, and the job's 'classes' says how many "
            "there are",
-           file.path().string(), record, label, source.expected.classes);
+           file.path().string(), record, label, source.expected.classes());
     }
     labels[record] = static_cast<std::int32_t>(label);
   }
@@ -89,7 +89,7 @@ std::vector<std::int32_t> read_labels(const NpySource& source) {
 template <typename Pixel>
 std::unique_ptr<StoredImages<Pixel>> load_npy(const NpySource& source) {
   std::vector<Pixel> pixels = read_images<Pixel>(source);
-  const std::size_t images = pixels.size() / static_cast<std::size_t>(source.expected.image.elements());
+  const std::size_t images = pixels.size() / static_cast<std::size_t>(source.expected.image().elements());
   std::vector<std::int32_t> labels = source.labels.empty() ? std::vector<std::int32_t>(images, 0) : read_labels(source);
   if (images != labels.size()) {
     fail(ErrorKind::kData, "{} holds {} images but {} holds {} labels; the files do not belong together",

@@ -1,7 +1,6 @@
 #include "dataflow/input/formats/ratings.h"
 
-#include <bit>
-#include <cstring>
+#include <algorithm>
 
 #include <fmt/ranges.h>
 
@@ -24,7 +23,7 @@ std::vector<std::int32_t> read_ids(const RatingsSource& source) {
     fail(ErrorKind::kData, "{}: is of type '{}'; ids are integers, little endian (such as '<i4', numpy.int32)", path,
          array.header.type);
   }
-  const std::vector<std::int64_t>& counts = source.expected.ids;
+  const std::span<const std::int64_t> counts = source.expected.ids();
   const std::vector<std::uint64_t>& shape = array.header.shape;
   if (shape.size() != 2 || shape[1] != counts.size()) {
     fail(ErrorKind::kData, "{}: has the shape ({}), but the job's ids need (n, {}): data.ratings.sizes has {} numbers",
@@ -58,18 +57,14 @@ std::vector<float> read_targets(const RatingsSource& source) {
 
 }  // namespace
 
-InputDescription ratings_description(std::vector<std::int64_t> ids) {
-  return {{static_cast<std::int64_t>(ids.size())}, 1, std::move(ids)};
-}
-
 Ratings::Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids,
                  std::vector<float> targets)
     : name_(std::move(name)), description_(std::move(description)), ids_(std::move(ids)), targets_(std::move(targets)) {
-  ARBALEST_CHECK(ids_.size() == targets_.size() * description_.ids.size());
+  ARBALEST_CHECK(ids_.size() == targets_.size() * description_.ids().size());
 }
 
 std::unique_ptr<Ratings> Ratings::split_off(std::string name, std::span<const std::int64_t> ratings) {
-  const std::size_t columns = description_.ids.size();
+  const std::size_t columns = description_.ids().size();
   std::vector<std::int32_t> ids[2];  // [0]: kept, [1]: taken out
   std::vector<float> targets[2];
   const std::size_t sizes[2] = {targets_.size() - ratings.size(), ratings.size()};
@@ -91,15 +86,15 @@ std::unique_ptr<Ratings> Ratings::split_off(std::string name, std::span<const st
   return std::make_unique<Ratings>(std::move(name), description_, std::move(ids[1]), std::move(targets[1]));
 }
 
-void Ratings::read(std::int64_t example, const ExamplePlace& /*place*/, float* ids) const {
+void Ratings::read(std::int64_t example, const ExamplePlace& /*place*/, std::span<const InputTensor> features) const {
   ARBALEST_CHECK(example >= 0 && example < size());
-  const std::size_t columns = description_.ids.size();
-  std::memcpy(ids, ids_.data() + static_cast<std::size_t>(example) * columns, columns * sizeof(std::int32_t));
+  const std::span ids = features.front().as<std::int32_t>();
+  std::copy_n(ids_.data() + static_cast<std::size_t>(example) * ids.size(), ids.size(), ids.data());
 }
 
-std::int32_t Ratings::label(std::int64_t example) const {
+void Ratings::read_label(std::int64_t example, const InputTensor& label) const {
   ARBALEST_CHECK(example >= 0 && example < size());
-  return std::bit_cast<std::int32_t>(targets_[static_cast<std::size_t>(example)]);
+  label.as<float>().front() = targets_[static_cast<std::size_t>(example)];
 }
 
 std::size_t Ratings::memory_bytes() const noexcept {
@@ -108,7 +103,7 @@ std::size_t Ratings::memory_bytes() const noexcept {
 
 std::unique_ptr<Ratings> load_ratings(const RatingsSource& source) {
   std::vector<std::int32_t> ids = read_ids(source);
-  const std::size_t records = ids.size() / source.expected.ids.size();
+  const std::size_t records = ids.size() / source.expected.ids().size();
   std::vector<float> targets = source.targets.empty() ? std::vector<float>(records, 0.0F) : read_targets(source);
   if (records != targets.size()) {
     fail(ErrorKind::kData, "{} holds {} records but {} holds {} targets; the files do not belong together",

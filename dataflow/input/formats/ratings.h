@@ -13,12 +13,10 @@
 
 namespace arbalest::dataflow {
 
-// Describes a dataset of ids; `ids`: number of distinct ids, by column.
-InputDescription ratings_description(std::vector<std::int64_t> ids);
-
 class Ratings final : public Dataset {
  public:
-  // `ids`: [n, columns], each below the description's number of ids; `targets`: [n], finite.
+  // `description`: as ratings_input() makes it. `ids`: [n, columns], each below the description's number of ids;
+  // `targets`: [n], finite.
   Ratings(std::string name, InputDescription description, std::vector<std::int32_t> ids, std::vector<float> targets);
 
   // Moves the ratings with these numbers, which must ascend, into a new dataset. The remaining ratings close up.
@@ -28,8 +26,8 @@ class Ratings final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return static_cast<std::int64_t>(targets_.size()); }
 
-  void read(std::int64_t example, const ExamplePlace& place, float* ids) const override;
-  std::int32_t label(std::int64_t example) const override;
+  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
+  void read_label(std::int64_t example, const InputTensor& label) const override;
   std::size_t memory_bytes() const noexcept override;
 
  private:

@@ -21,21 +21,21 @@ EncodedImages::EncodedImages(std::string name, const InputDescription& descripti
                              OnUnreadable on_unreadable)
     : name_(std::move(name)),
       description_(description),
-      transform_(description.image, normalization),
+      transform_(description.image(), normalization),
       examples_(std::move(examples)),
       framing_(framing),
       on_unreadable_(on_unreadable) {}
 
 void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
   const std::vector<std::uint8_t> file = examples_->read(example);
-  const ImageSides target{static_cast<int>(description_.image[2]), static_cast<int>(description_.image[1])};
+  const ImageSides target{static_cast<int>(description_.image()[2]), static_cast<int>(description_.image()[1])};
   CropBox box;
   // The smallest scale at which the box is not smaller than the target.
   const auto choose_scale = [&](ImageSides sides) {
     box = frame(framing_, sides, target, place);
     return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
   };
-  const DecodedImage image = decode_image(file, static_cast<int>(description_.image[0]), choose_scale);
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image()[0]), choose_scale);
   const double scale = image.scale;
   resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
            target.width, pixels);
@@ -53,17 +53,17 @@ void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std:
   }
 }
 
-void EncodedImages::read(std::int64_t example, const ExamplePlace& place, float* image) const {
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(description_.image.elements()));
+void EncodedImages::read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const {
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(description_.image().elements()));
   decode(example, place, pixels.data());
-  transform_.write(pixels.data(), place, image);
+  transform_.write(pixels.data(), place, features.front().as<float>().data());
 }
 
 std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
                                                       std::vector<std::string>& warnings) const {
   ARBALEST_CHECK(!is_random());
   const auto examples = static_cast<std::size_t>(size());
-  const auto pixels_per_image = static_cast<std::size_t>(description_.image.elements());
+  const auto pixels_per_image = static_cast<std::size_t>(description_.image().elements());
   std::vector<std::uint8_t> pixels(examples * pixels_per_image);
   std::vector<std::int32_t> labels(examples);
   std::atomic<std::int64_t> unreadable = 0;
@@ -73,7 +73,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
   std::exception_ptr failure;
   pool.for_each(examples, [&](std::size_t i) {
     const auto example = static_cast<std::int64_t>(i);
-    labels[i] = label(example);
+    labels[i] = examples_->label(example);
     try {
       decode(example, {}, pixels.data() + i * pixels_per_image);
     } catch (...) {

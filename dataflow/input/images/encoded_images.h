@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,7 @@ enum class OnUnreadable {
 
 class EncodedImages final : public Dataset {
  public:
-  // The image shape in `description` must be [1, h, w] or [3, h, w].
+  // The shape of the images must be [1, h, w] or [3, h, w].
   EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
                 std::unique_ptr<const EncodedExamples> examples, const Framing& framing, OnUnreadable on_unreadable);
 
@@ -60,8 +61,10 @@ class EncodedImages final : public Dataset {
 
   // Throws ErrorKind::kData, naming the record and the likely fix, if the example cannot be read or decoded, or if its
   // size differs from the model's and the framing does not resize.
-  void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
-  std::int32_t label(std::int64_t example) const override { return examples_->label(example); }
+  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
+  void read_label(std::int64_t example, const InputTensor& label) const override {
+    label.as<std::int32_t>().front() = examples_->label(example);
+  }
   bool skips_unreadable() const noexcept override { return on_unreadable_ == OnUnreadable::kSkip; }
 
   // Does the part of read() before augmentation and normalization: writes bytes [c, h, w].

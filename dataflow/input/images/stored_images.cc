@@ -14,8 +14,8 @@ StoredImages<Pixel>::StoredImages(std::string name, const InputDescription& desc
                                   std::vector<std::int32_t> labels)
     : name_(std::move(name)),
       description_(description),
-      pixels_per_image_(static_cast<std::size_t>(description.image.elements())),
-      transform_(description.image, normalization),
+      pixels_per_image_(static_cast<std::size_t>(description.image().elements())),
+      transform_(description.image(), normalization),
       pixels_(std::move(pixels)),
       labels_(std::move(labels)) {
   ARBALEST_CHECK(pixels_.size() == labels_.size() * pixels_per_image_);
@@ -24,19 +24,21 @@ StoredImages<Pixel>::StoredImages(std::string name, const InputDescription& desc
 template <typename Pixel>
 std::size_t StoredImages<Pixel>::bytes(const InputDescription& description, std::int64_t examples) {
   return static_cast<std::size_t>(examples) *
-         (static_cast<std::size_t>(description.image.elements()) * sizeof(Pixel) + sizeof(std::int32_t));
+         (static_cast<std::size_t>(description.image().elements()) * sizeof(Pixel) + sizeof(std::int32_t));
 }
 
 template <typename Pixel>
-void StoredImages<Pixel>::read(std::int64_t example, const ExamplePlace& place, float* image) const {
+void StoredImages<Pixel>::read(std::int64_t example, const ExamplePlace& place,
+                               std::span<const InputTensor> features) const {
   ARBALEST_CHECK(example >= 0 && example < size());
-  transform_.write(pixels_.data() + static_cast<std::size_t>(example) * pixels_per_image_, place, image);
+  transform_.write(pixels_.data() + static_cast<std::size_t>(example) * pixels_per_image_, place,
+                   features.front().as<float>().data());
 }
 
 template <typename Pixel>
-std::int32_t StoredImages<Pixel>::label(std::int64_t example) const {
+void StoredImages<Pixel>::read_label(std::int64_t example, const InputTensor& label) const {
   ARBALEST_CHECK(example >= 0 && example < size());
-  return labels_[static_cast<std::size_t>(example)];
+  label.as<std::int32_t>().front() = labels_[static_cast<std::size_t>(example)];
 }
 
 template <typename Pixel>

@@ -37,8 +37,8 @@ class StoredImages final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return static_cast<std::int64_t>(labels_.size()); }
 
-  void read(std::int64_t example, const ExamplePlace& place, float* image) const override;
-  std::int32_t label(std::int64_t example) const override;
+  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
+  void read_label(std::int64_t example, const InputTensor& label) const override;
   // Counts memory that split_off() left unused, and the examples themselves if they are floats.
   std::size_t memory_bytes() const noexcept override;
   // None for floats.

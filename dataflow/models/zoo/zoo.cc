@@ -67,7 +67,7 @@ LayerMessages expand(const v1::Zoo& zoo, const InputDescription& input, FieldIss
   ZooBuilder builder("zoo." + name_of(zoo), input, issues);
   build(zoo, builder);
   LayerMessages layers = builder.take_layers();
-  if (input.classes == 0) layers.Clear();
+  if (!input.is_known()) layers.Clear();
   return layers;
 }
 

@@ -39,18 +39,18 @@ ZooBuilder::ZooBuilder(std::string path, const InputDescription& input, FieldIss
     : path_(std::move(path)), input_(input), issues_(issues), issues_before_(issues.all().size()) {}
 
 void ZooBuilder::require_sides(std::int64_t least) {
-  if (input_.classes == 0 || input_.has_ids()) return;
-  const engine::Shape& image = input_.image;
+  if (!input_.is_known() || input_.has_ids()) return;
+  const engine::Shape& image = input_.image();
   if (image.rank() == 3 && image[1] >= least && image[2] >= least) return;
   issues_.add_another(path_, fmt::format("{} needs images of {}x{} pixels or larger; those of the data are {}",
                                          path_.substr(path_.rfind('.') + 1), least, least, to_string(image)));
 }
 
 void ZooBuilder::require_columns(std::size_t columns) {
-  if (input_.classes == 0 || input_.ids.size() == columns) return;
+  if (!input_.is_known() || input_.ids().size() == columns) return;
   issues_.add_another(path_, fmt::format("{} needs data {{ ratings {{ ... }} }} with {} columns of ids; {}",
                                          path_.substr(path_.rfind('.') + 1), columns,
-                                         input_.has_ids() ? fmt::format("those of the data are {}", input_.ids.size())
+                                         input_.has_ids() ? fmt::format("those of the data are {}", input_.ids().size())
                                                           : "the data has images"));
 }
 
@@ -127,7 +127,7 @@ void ZooBuilder::concat(const std::string& name, const std::vector<std::string>&
 v1::Embedding& ZooBuilder::embedding(const std::string& name, int width, int column) {
   v1::Embedding& table = *from("ids").add_layer(name).mutable_embedding();
   const auto at = static_cast<std::size_t>(column);
-  if (at < input_.ids.size()) table.set_rows(static_cast<int>(input_.ids[at]));
+  if (at < input_.ids().size()) table.set_rows(static_cast<int>(input_.ids()[at]));
   table.set_width(width);
   table.set_column(column);
   return table;
@@ -146,14 +146,14 @@ void ZooBuilder::predict() {
 }
 
 v1::Dense& ZooBuilder::classify(const std::string& name) {
-  v1::Dense& logits = dense(name, static_cast<int>(input_.classes));
+  v1::Dense& logits = dense(name, static_cast<int>(input_.classes()));
   start_with_xavier(logits);
   add_loss("loss");
   return logits;
 }
 
 void ZooBuilder::auxiliary_classify(const std::string& name, const std::string& loss, float weight) {
-  start_with_xavier(dense(name, static_cast<int>(input_.classes)));
+  start_with_xavier(dense(name, static_cast<int>(input_.classes())));
   add_loss(loss).set_weight(weight);
 }
 

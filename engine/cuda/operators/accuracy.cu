@@ -86,9 +86,10 @@ std::unique_ptr<Operator> make_accuracy(const AccuracySpec& spec) {
                                                                  const StreamContext& context) {
     const std::int64_t blocks = row_blocks(examples, classes);
     auto* of_blocks = reinterpret_cast<Counts*>(context.partials);
+    const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
     auto* result = static_cast<float*>(addresses.output);
-    launch(count_correct<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, examples,
-           classes, of_blocks, result);
+    launch(count_correct<T>, blocks, context.stream, static_cast<const T*>(addresses.input), labels, examples, classes,
+           of_blocks, result);
     if (blocks > 1) launch(sum_correct, 1, context.stream, of_blocks, blocks, result);
   };
 

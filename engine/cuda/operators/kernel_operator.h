@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 
 #include "engine/cuda/device/stream.h"
@@ -16,7 +16,7 @@ namespace arbalest::engine::cuda {
 // pass is enqueued.
 struct ForwardAddresses {
   const void* input = nullptr;
-  const std::int32_t* labels = nullptr;  // input 1; null if there is only one input
+  const void* labels = nullptr;  // input 1; null if there is only one input
   void* output = nullptr;
   void* saved = nullptr;
   void* scratch = nullptr;
@@ -25,7 +25,7 @@ struct ForwardAddresses {
 
 struct BackwardAddresses {
   const void* input = nullptr;  // valid if backward_reads_inputs
-  const std::int32_t* labels = nullptr;
+  const void* labels = nullptr;
   const void* output = nullptr;           // valid if backward_reads_output
   const void* output_gradient = nullptr;  // null for a loss
   void* input_gradient = nullptr;
@@ -66,9 +66,7 @@ class KernelOperator final : public Operator {
   }
 
  private:
-  static const std::int32_t* labels_of(std::span<const void* const> inputs) {
-    return inputs.size() < 2 ? nullptr : static_cast<const std::int32_t*>(inputs[1]);
-  }
+  static const void* labels_of(std::span<const void* const> inputs) { return inputs.size() < 2 ? nullptr : inputs[1]; }
 
   const Forward forward_;
   const Backward backward_;

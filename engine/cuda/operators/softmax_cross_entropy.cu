@@ -144,6 +144,7 @@ template <typename T>
 KernelOperator::Forward make_forward(const Extents& extents, float smoothing, bool training,
                                      const Weighting& weighting) {
   return [=](const ForwardAddresses& addresses, const StreamContext& context) {
+    const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
     auto* losses = static_cast<double*>(addresses.scratch);
     auto* result = static_cast<float*>(addresses.output);
     Saved saved{nullptr, nullptr};
@@ -152,10 +153,9 @@ KernelOperator::Forward make_forward(const Extents& extents, float smoothing, bo
       saved.labeled = saved.probabilities + extents.examples * extents.classes;
     }
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
-    launch(forward_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input), addresses.labels, extents,
-           smoothing, saved, losses, weighting, result);
-    if (blocks > 1)
-      launch(sum_losses, 1, context.stream, losses, addresses.labels, extents.examples, saved, weighting, result);
+    launch(forward_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input), labels, extents, smoothing,
+           saved, losses, weighting, result);
+    if (blocks > 1) launch(sum_losses, 1, context.stream, losses, labels, extents.examples, saved, weighting, result);
   };
 }
 
@@ -163,9 +163,10 @@ template <typename T>
 KernelOperator::Backward make_backward(const Extents& extents, const Targets& targets, float weight) {
   return [=](const BackwardAddresses& addresses, const StreamContext& context) {
     const std::int64_t elements = extents.examples * extents.classes;
+    const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
     const auto* probabilities = static_cast<const float*>(addresses.saved);
-    launch(backward_elements<T>, blocks_for(elements), context.stream, probabilities, probabilities + elements,
-           addresses.labels, extents, targets, weight, static_cast<T*>(addresses.input_gradient));
+    launch(backward_elements<T>, blocks_for(elements), context.stream, probabilities, probabilities + elements, labels,
+           extents, targets, weight, static_cast<T*>(addresses.input_gradient));
   };
 }
 

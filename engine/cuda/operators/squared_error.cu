@@ -46,9 +46,6 @@ __global__ void differentiate(const T* predictions, const float* labels, const f
   }
 }
 
-// Operands declare labels as int32; labels that are numbers have the same address.
-const float* numbers(const std::int32_t* labels) { return static_cast<const float*>(static_cast<const void*>(labels)); }
-
 template <typename T>
 std::unique_ptr<Operator> make_loss(const SquaredErrorSpec& spec, const PrepareOptions& options) {
   const std::int64_t examples = spec.predictions.shape()[0];
@@ -59,14 +56,15 @@ std::unique_ptr<Operator> make_loss(const SquaredErrorSpec& spec, const PrepareO
   traits.backward_reads_inputs = training;
   const auto forward = [=, weight = training ? spec.weight : 1.0F, adds = options.adds_to_loss ? 1 : 0](
                            const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(sum_errors<T>, 1, context.stream, static_cast<const T*>(addresses.input), numbers(addresses.labels),
-           examples, weight, adds, static_cast<float*>(addresses.saved), static_cast<float*>(addresses.output));
+    launch(sum_errors<T>, 1, context.stream, static_cast<const T*>(addresses.input),
+           static_cast<const float*>(addresses.labels), examples, weight, adds, static_cast<float*>(addresses.saved),
+           static_cast<float*>(addresses.output));
   };
   KernelOperator::Backward backward;
   if (training && options.input_gradient) {
     backward = [=, weight = spec.weight](const BackwardAddresses& addresses, const StreamContext& context) {
       launch(differentiate<T>, blocks_for(examples), context.stream, static_cast<const T*>(addresses.input),
-             numbers(addresses.labels), static_cast<const float*>(addresses.saved), examples, weight,
+             static_cast<const float*>(addresses.labels), static_cast<const float*>(addresses.saved), examples, weight,
              static_cast<T*>(addresses.input_gradient));
     };
   }

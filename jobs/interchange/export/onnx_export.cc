@@ -93,20 +93,21 @@ class ModelWriter {
         target_(target),
         shapes_(graph.shapes(1)),
         weights_(std::move(tensors)),
-        input_(graph.input().has_ids() ? "ids" : "image"),
-        output_(graph.input().has_ids() ? kPrediction : kLogits),
+        input_(graph.input().only_feature().name),
+        output_(graph.input().predicts_numbers() ? kPrediction : kLogits),
         writer_(target, {.values = {input_, output_, kProbabilities}, .nodes = layer_names(graph)}),
         values_(static_cast<std::size_t>(graph.tensors())) {}
 
   void write() {
     const int result = without_dropout(graph_, output_tensor(graph_));
     const std::vector<bool> needed = needed_for(graph_, result);
-    values_[Graph::kImage] = input_;
+    values_.front() = input_;
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) write_node(graph_.nodes()[n], needed[n], result);
     weights_.check_empty();
-    const engine::Shape& image = graph_.input().image;
-    describe(*target_.add_input(), input_, graph_.input().has_ids() ? onnx::Tensor::INT64 : onnx::Tensor::FLOAT,
-             {image.begin(), image.end()});
+    const dataflow::TensorDescription& read = graph_.input().only_feature();
+    describe(*target_.add_input(), input_,
+             read.dtype == engine::DType::kInt32 ? onnx::Tensor::INT64 : onnx::Tensor::FLOAT,
+             {read.shape.begin(), read.shape.end()});
     const engine::Shape& shape = shapes_[static_cast<std::size_t>(result)];
     describe(*target_.add_output(), output_, onnx::Tensor::FLOAT, std::span(shape.begin() + 1, shape.end()));
     if (options_.softmax) add_softmax(std::span(shape.begin() + 1, shape.end()));
@@ -153,7 +154,7 @@ class ModelWriter {
 }  // namespace
 
 onnx::Model to_onnx(const Graph& graph, std::vector<NamedTensor> tensors, const OnnxOptions& options) {
-  if (options.softmax && graph.input().has_ids()) {
+  if (options.softmax && graph.input().predicts_numbers()) {
     engine::fail(ErrorKind::kUsage, "--softmax: the model predicts numbers, not classes, so it has no probabilities");
   }
   onnx::Model model;

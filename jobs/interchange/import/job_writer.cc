@@ -44,23 +44,23 @@ std::string job_name(const std::string& text) {
 
 void set_pictures(v1::Images& images, const dataflow::InputDescription& input, const ModelDescription* described) {
   images.set_directory(kDataDirectory);
-  images.set_classes(static_cast<int>(input.classes));
-  images.mutable_decoding()->set_height(static_cast<int>(input.image[1]));
-  images.mutable_decoding()->set_width(static_cast<int>(input.image[2]));
-  if (input.image[0] != 3) images.mutable_decoding()->set_channels(static_cast<int>(input.image[0]));
+  images.set_classes(static_cast<int>(input.classes()));
+  images.mutable_decoding()->set_height(static_cast<int>(input.image()[1]));
+  images.mutable_decoding()->set_width(static_cast<int>(input.image()[2]));
+  if (input.image()[0] != 3) images.mutable_decoding()->set_channels(static_cast<int>(input.image()[0]));
   if (described != nullptr && described->resize) images.mutable_decoding()->set_resize(*described->resize);
 }
 
 void set_arrays(v1::Npy& arrays, const dataflow::InputDescription& input, bool has_numbers) {
   arrays.set_directory(kDataDirectory);
-  arrays.set_classes(static_cast<int>(input.classes));
+  arrays.set_classes(static_cast<int>(input.classes()));
   if (has_numbers) arrays.set_pixels(v1::Npy::FLOAT32);
-  if (input.image[1] == 1 && input.image[2] == 1) {
-    arrays.set_features(static_cast<int>(input.image[0]));
+  if (input.image()[1] == 1 && input.image()[2] == 1) {
+    arrays.set_features(static_cast<int>(input.image()[0]));
   } else {
-    arrays.set_height(static_cast<int>(input.image[1]));
-    arrays.set_width(static_cast<int>(input.image[2]));
-    arrays.set_channels(static_cast<int>(input.image[0]));
+    arrays.set_height(static_cast<int>(input.image()[1]));
+    arrays.set_width(static_cast<int>(input.image()[2]));
+    arrays.set_channels(static_cast<int>(input.image()[0]));
   }
 }
 
@@ -70,10 +70,10 @@ v1::Data usual_data(const dataflow::InputDescription& input, const ModelDescript
   v1::Data data;
   if (input.has_ids()) {
     data.mutable_ratings()->set_directory(kDataDirectory);
-    for (const std::int64_t size : input.ids) data.mutable_ratings()->add_sizes(static_cast<int>(size));
+    for (const std::int64_t size : input.ids()) data.mutable_ratings()->add_sizes(static_cast<int>(size));
     return data;
   }
-  const bool is_picture = (input.image[0] == 1 || input.image[0] == 3) && input.image[1] * input.image[2] > 1;
+  const bool is_picture = (input.image()[0] == 1 || input.image()[0] == 3) && input.image()[1] * input.image()[2] > 1;
   const bool has_numbers = described == nullptr ? !is_picture : described->input == ModelDescription::Input::kNumbers;
   if (is_picture && !has_numbers) {
     set_pictures(*data.mutable_images(), input, described);
@@ -92,7 +92,8 @@ v1::Data usual_data(const dataflow::InputDescription& input, const ModelDescript
 std::optional<ModelDescription> description_of(const ImportedModel& model) {
   std::optional<ModelDescription> description = description_in(model.metadata);
   if (!description) return description;
-  const bool fits = description->shape == model.input.image && description->outputs == model.input.classes;
+  const bool fits =
+      description->shape == model.input.only_feature().shape && description->outputs == model.input.classes();
   if (!fits) engine::fail(ErrorKind::kCheckpoint, "its metadata describe a model with another input or output");
   return description;
 }
@@ -155,12 +156,13 @@ class NewDirectory {
 
 // `job`: the file that has chosen the data, if there is one.
 void check_data(const JobOptions& checked, const dataflow::InputDescription& input, const std::string& job) {
-  if (checked.data.input.image == input.image && checked.data.input.classes == input.classes) return;
+  const engine::Shape& given = checked.data.input.only_feature().shape;
+  const engine::Shape& read = input.only_feature().shape;
+  if (given == read && checked.data.input.classes() == input.classes()) return;
   engine::fail(ErrorKind::kInvalidJob,
                "{}: the model reads {} and has {} outputs, but the data of this job have {} and {} classes; choose "
                "data that fit, or leave out --job",
-               job, to_string(input.image), input.classes, to_string(checked.data.input.image),
-               checked.data.input.classes);
+               job, to_string(read), input.classes(), to_string(given), checked.data.input.classes());
 }
 
 ImportReport write_imported(ImportedModel model, const std::string& stem, const ImportOptions& options) {

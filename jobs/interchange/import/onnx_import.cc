@@ -236,10 +236,9 @@ class ModelImport {
     result.notes = std::move(first_notes_);
     result.notes.insert(result.notes.end(), import_->notes().begin(), import_->notes().end());
     if (softmaxes_ > 0) result.notes.emplace_back("the softmax at the end is left out, because the loss reads logits");
-    result.input.image = input_.shape;
-    result.input.classes = input_.is_ids ? 1 : last.shape[1];
-    if (input_.is_ids) result.input.ids = sizes_of_ids();
-    LayerList::Named named = std::move(import_->layers()).named(input_.is_ids ? "ids" : "image");
+    result.input =
+        input_.is_ids ? dataflow::ratings_input(sizes_of_ids()) : dataflow::image_input(input_.shape, last.shape[1]);
+    LayerList::Named named = std::move(import_->layers()).named(result.input.only_feature().name);
     result.layers = std::move(named.layers);
     result.weights = std::move(named.weights);
     add_loss(named, last.source, result);

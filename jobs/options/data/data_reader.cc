@@ -55,7 +55,7 @@ class DataReader {
       return std::move(options_);  // the other fields are for images
     }
     read_class_names();
-    if (options_.input.classes == 0) return std::move(options_);  // the size of the images is unknown
+    if (!options_.input.is_known()) return std::move(options_);  // the size of the images is unknown
     read_augmentation();
     const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
     options_.normalization.mean =
@@ -100,7 +100,8 @@ class DataReader {
     const v1::Decoding& decoding = source.decoding();
     const bool has_size = read_decoding(decoding, path_of("decoding."));
     if (has_classes && has_size) {
-      options_.input = {{decoding.channels(), decoding.height(), decoding.width()}, source.classes()};
+      options_.input =
+          dataflow::image_input({decoding.channels(), decoding.height(), decoding.width()}, source.classes());
     }
   }
 
@@ -117,13 +118,15 @@ class DataReader {
     options_.test_labels = read_name("test_labels", source.test_labels());
     const bool has_classes = read_classes(source);
     if (source.has_features()) {
-      if (read_features(source) && has_classes) options_.input = {{source.features(), 1, 1}, source.classes()};
+      if (read_features(source) && has_classes) {
+        options_.input = dataflow::image_input({source.features(), 1, 1}, source.classes());
+      }
       return;
     }
     const bool has_size = read_size(source, path_of(""));
     const bool has_channels = check(path_of("channels"), source.channels(), {1, kMostChannels});
     if (has_classes && has_size && has_channels) {
-      options_.input = {{source.channels(), source.height(), source.width()}, source.classes()};
+      options_.input = dataflow::image_input({source.channels(), source.height(), source.width()}, source.classes());
     }
   }
 
@@ -158,7 +161,7 @@ class DataReader {
       are_sound &= check(path_of(fmt::format("sizes[{}]", k)), source.sizes(k), {1, kMostIds});
       sizes.push_back(source.sizes(k));
     }
-    if (are_sound) options_.input = dataflow::ratings_description(std::move(sizes));
+    if (are_sound) options_.input = dataflow::ratings_input(std::move(sizes));
   }
 
   template <typename Size>
@@ -209,8 +212,8 @@ class DataReader {
     for (const NameProblem& problem : class_name_problems(options_.class_names)) {
       issues_.add(fmt::format("data.class_names[{}]", problem.place), problem.text);
     }
-    if (options_.input.classes == 0) return;
-    const std::string problem = class_count_problem(options_.class_names.size(), options_.input.classes);
+    if (!options_.input.is_known()) return;
+    const std::string problem = class_count_problem(options_.class_names.size(), options_.input.classes());
     if (!problem.empty()) issues_.add("data.class_names", "class_names " + problem);
   }
 
@@ -235,19 +238,19 @@ class DataReader {
   }
 
   void check_crop_fits(const std::string& path, const v1::RandomResizedCrop& crop) {
-    const auto [shorter, longer] = std::minmax({options_.input.image[1], options_.input.image[2]});
+    const auto [shorter, longer] = std::minmax({options_.input.image()[1], options_.input.image()[2]});
     const double most = crop.max_aspect() * static_cast<double>(shorter) / static_cast<double>(longer);
     if (crop.min_area() <= most) return;
-    issues_.add(
-        path, fmt::format("of images of {} x {} pixels a rectangle of max_aspect {} is at most {:.3g} of the "
-                          "area, which is below min_area, {}; raise max_aspect or lower min_area",
-                          options_.input.image[1], options_.input.image[2], crop.max_aspect(), most, crop.min_area()));
+    issues_.add(path, fmt::format("of images of {} x {} pixels a rectangle of max_aspect {} is at most {:.3g} of the "
+                                  "area, which is below min_area, {}; raise max_aspect or lower min_area",
+                                  options_.input.image()[1], options_.input.image()[2], crop.max_aspect(), most,
+                                  crop.min_area()));
   }
 
   void read_augmentation() {
     const v1::Augmentation& augmentation = data_.augmentation();
-    const auto height = static_cast<int>(options_.input.image[1]);
-    const auto width = static_cast<int>(options_.input.image[2]);
+    const auto height = static_cast<int>(options_.input.image()[1]);
+    const auto width = static_cast<int>(options_.input.image()[2]);
     const std::string path = "data.augmentation.";
     issues_.add(path + "padding",
                 dataflow::out_of_range("padding", augmentation.padding(), {0, std::min(height, width) - 1}));
@@ -261,7 +264,7 @@ class DataReader {
 
   std::vector<float> read_list(const std::string& name, const Floats& values, const dataflow::Range<float>& range) {
     const std::string path = "data.normalization." + name;
-    const std::int64_t channels = options_.input.image[0];
+    const std::int64_t channels = options_.input.image()[0];
     for (int i = 0; i < values.size(); ++i) {
       issues_.add(fmt::format("{}[{}]", path, i), dataflow::out_of_range(name, values[i], range));
     }

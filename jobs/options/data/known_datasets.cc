@@ -36,7 +36,7 @@ const FieldDescriptor* directory_field(const v1::Data& data) {
 
 KnownDataset known_dataset(const v1::Data& data) {
   using Kind = DataOptions::Kind;
-  const dataflow::InputDescription gray28{{1, 28, 28}, 10};
+  const dataflow::InputDescription gray28 = dataflow::image_input({1, 28, 28}, 10);
   switch (data.source_case()) {
     case v1::Data::kMnist:
       return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, mnist_classes(), 10000, digit_names()};

@@ -160,7 +160,7 @@ class JobReader {
       return;
     }
     GraphContext context{.input = std::nullopt, .batch_size = std::nullopt};
-    if (options_.data.input.classes > 0) context.input = options_.data.input;
+    if (options_.data.input.is_known()) context.input = options_.data.input;
     if (!issues_.has("training.batch_size")) context.batch_size = options_.training.batch_size;
     options_.graph = read_parameter_rules(job_, read_graph(job_.model(), context, issues_), issues_);
     if (job_.has_initialize()) {

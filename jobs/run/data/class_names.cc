@@ -62,7 +62,7 @@ std::vector<std::string> folder_names(const DataOptions& data, const fs::path& d
 }
 
 void check(const std::vector<std::string>& names, const DataOptions& data, const fs::path& path) {
-  std::string problem = class_count_problem(names.size(), data.input.classes);
+  std::string problem = class_count_problem(names.size(), data.input.classes());
   const std::vector<NameProblem> others = class_name_problems(names);
   if (problem.empty() && !others.empty()) problem = others.front().text;
   if (problem.empty()) return;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <span>
-#include <vector>
 
+#include "dataflow/input/example.h"
 #include "engine/error.h"
 #include "jobs/export/sha256.h"
 
@@ -17,14 +17,14 @@ void add(Sha256& hash, const T& value) {
 }
 
 // An example that cannot be read counts as zeros: the run leaves it out, or ends.
-void add_example(Sha256& hash, const dataflow::Dataset& data, std::int64_t example, std::span<float> values) {
+void add_example(Sha256& hash, const dataflow::Dataset& data, std::int64_t number, const dataflow::Example& example) {
   try {
-    data.read(example, {}, values.data());
+    data.read(number, {}, example.features());
   } catch (const engine::Error& error) {
     if (error.kind() != engine::ErrorKind::kData) throw;
-    std::ranges::fill(values, 0.0F);
+    for (const dataflow::InputTensor& feature : example.features()) std::ranges::fill(feature.bytes(), std::byte{0});
   }
-  hash.update(std::as_bytes(values));
+  for (const dataflow::InputTensor& feature : example.features()) hash.update(feature.bytes());
 }
 
 }  // namespace
@@ -35,12 +35,17 @@ std::string dataset_fingerprint(const dataflow::Dataset& data, std::int64_t firs
   constexpr std::int64_t kMostRead = 64;
   Sha256 hash;
   add(hash, examples);
-  add(hash, data.description().classes);
-  for (const std::int64_t extent : data.description().image) add(hash, extent);
-  for (std::int64_t i = 0; i < examples; ++i) add(hash, data.label(first + i));
-  std::vector<float> values(static_cast<std::size_t>(data.description().image.elements()));
+  add(hash, data.description().classes());
+  for (const dataflow::TensorDescription& feature : data.description().features()) {
+    for (const std::int64_t extent : feature.shape) add(hash, extent);
+  }
+  const dataflow::Example example(data.description());
+  for (std::int64_t i = 0; i < examples; ++i) {
+    data.read_label(first + i, example.label());
+    hash.update(example.label().bytes());
+  }
   const std::int64_t read = std::min(kMostRead, examples);
-  for (std::int64_t i = 0; i < read; ++i) add_example(hash, data, first + i * examples / read, values);
+  for (std::int64_t i = 0; i < read; ++i) add_example(hash, data, first + i * examples / read, example);
   return hash.finish();
 }
 

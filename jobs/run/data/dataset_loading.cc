@@ -58,7 +58,7 @@ class Loader {
       case DataOptions::Kind::kCifar100:
         return varied(load_cifar(dataflow::CifarVersion::k100));
       case DataOptions::Kind::kImages:
-        return decoded(dataflow::open_image_files(image_files(), split_, data_.input.classes, warnings_));
+        return decoded(dataflow::open_image_files(image_files(), split_, data_.input.classes(), warnings_));
       case DataOptions::Kind::kTfrecord:
         return decoded(dataflow::open_image_records(image_records(), pool_));
       case DataOptions::Kind::kNpy:
@@ -97,7 +97,7 @@ class Loader {
   }
 
   dataflow::ImageRecordsSource image_records() const {
-    dataflow::ImageRecordsSource source{directory_, files().examples, data_.first_label, data_.input.classes,
+    dataflow::ImageRecordsSource source{directory_, files().examples, data_.first_label, data_.input.classes(),
                                         data_.on_unreadable};
     if (split_ == Split::kValidation) source.other_patterns = {data_.train, data_.test};
     return source;
@@ -125,7 +125,7 @@ class Loader {
   template <typename Pixel>
   std::unique_ptr<dataflow::Dataset> varied(std::unique_ptr<dataflow::StoredImages<Pixel>> images) {
     if (divides_) {
-      validation_ = images->split_off(validation_name(), chosen(images->labels(), data_.input.classes));
+      validation_ = images->split_off(validation_name(), chosen(images->labels(), data_.input.classes()));
     }
     return augmented(std::move(images));
   }
@@ -150,7 +150,7 @@ class Loader {
       const std::shared_ptr<const dataflow::EncodedExamples> all = std::move(examples);
       std::vector<std::int32_t> labels;
       for (std::int64_t example = 0; example < all->size(); ++example) labels.push_back(all->label(example));
-      std::vector<std::int64_t> validating = chosen(labels, data_.input.classes);
+      std::vector<std::int64_t> validating = chosen(labels, data_.input.classes());
       examples = std::make_unique<dataflow::SelectedExamples>(all, dataflow::others(validating, all->size()));
       auto validation = std::make_unique<dataflow::SelectedExamples>(all, std::move(validating));
       validation_ = framed(validation_name(), std::move(validation), framing, [](auto images) { return images; });
@@ -234,10 +234,10 @@ void check_fit(const TrainingSets& sets, const DataOptions& data, const std::str
 }  // namespace
 
 std::vector<std::int64_t> class_sizes(const dataflow::Dataset& data) {
-  if (data.description().has_ids()) return {data.size()};
+  if (data.description().predicts_numbers()) return {data.size()};
   std::vector<std::int32_t> labels;
-  for (std::int64_t example = 0; example < data.size(); ++example) labels.push_back(data.label(example));
-  return dataflow::class_sizes(labels, data.description().classes);
+  for (std::int64_t example = 0; example < data.size(); ++example) labels.push_back(class_of(data, example));
+  return dataflow::class_sizes(labels, data.description().classes());
 }
 
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root, Split split,

@@ -11,7 +11,7 @@
 namespace arbalest::jobs {
 
 int RingSize::slots(int learners) const {
-  const std::int64_t batch_bytes = batch_size * elements_per_example * std::int64_t{sizeof(float)};
+  const std::int64_t batch_bytes = batch_size * static_cast<std::int64_t>(input.feature_bytes());
   const int wanted =
       is_resident ? scheduler::index_ring_slots(batches_per_pass) : scheduler::image_ring_slots(batch_bytes);
   return steps_per_stride ? scheduler::training_ring_slots(learners, *steps_per_stride, wanted)
@@ -19,7 +19,7 @@ int RingSize::slots(int learners) const {
 }
 
 std::size_t RingSize::bytes(int learners) const {
-  return dataflow::BatchRing::bytes(batch_size, is_resident ? 0 : elements_per_example, slots(learners));
+  return dataflow::BatchRing::bytes(is_resident ? nullptr : &input, batch_size, slots(learners));
 }
 
 std::int64_t evaluation_batch_size(const JobOptions& job) {
@@ -33,19 +33,19 @@ bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& 
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = job.training.batch_size;
-  return {split.is_resident, batch, job.data.input.image.elements(), split.examples / batch, longest_stride(job)};
+  return {split.is_resident, batch, job.data.input, split.examples / batch, longest_stride(job)};
 }
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {
   const std::int64_t batch = job.training.batch_size;
   const std::int64_t batches =
       std::min((std::int64_t{job.training.statistics_examples} + batch - 1) / batch, training.examples / batch);
-  return {training.is_resident, batch, job.data.input.image.elements(), batches};
+  return {training.is_resident, batch, job.data.input, batches};
 }
 
 RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = evaluation_batch_size(job);
-  return {split.is_resident, batch, job.data.input.image.elements(), (split.examples + batch - 1) / batch};
+  return {split.is_resident, batch, job.data.input, (split.examples + batch - 1) / batch};
 }
 
 bool may_reside(const engine::Device& device, std::size_t bytes) {

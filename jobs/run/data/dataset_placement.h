@@ -37,8 +37,8 @@ struct RingSize {
   // True: slots hold the examples' indices, and the device gathers the examples. False: slots hold the examples.
   bool is_resident = false;
   std::int64_t batch_size = 1;
-  std::int64_t elements_per_example = 1;
-  std::int64_t batches_per_pass = 1;  // mini-batches of one pass over the ring's data; for training, of one epoch
+  dataflow::InputDescription input{};  // of an example
+  std::int64_t batches_per_pass = 1;   // mini-batches of one pass over the ring's data; for training, of one epoch
   // Steps of each learner in the scheduler's longest stride; unset for a finite ring (evaluation, statistics).
   std::optional<int> steps_per_stride{};
 

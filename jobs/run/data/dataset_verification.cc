@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "dataflow/input/example.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
@@ -17,9 +18,9 @@ namespace {
 
 // Returns the error of reading the example; "" if it can be read.
 std::string problem_of(const dataflow::Dataset& data, std::int64_t example) {
-  std::vector<float> image(static_cast<std::size_t>(data.description().image.elements()));
+  const dataflow::Example read(data.description());
   try {
-    data.read(example, {}, image.data());
+    data.read(example, {}, read.features());
   } catch (const std::exception& error) {
     return error.what();
   }
@@ -30,11 +31,12 @@ SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool
   std::vector<std::string> problems(static_cast<std::size_t>(data.size()));
   pool.for_each(problems.size(), [&](std::size_t i) { problems[i] = problem_of(data, static_cast<std::int64_t>(i)); });
   SplitVerification split{.name = data.name(), .examples = data.size(), .examples_of_class = {}, .problems = {}};
-  const bool has_classes = !data.description().has_ids();
-  if (has_classes) split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes));
+  const bool has_classes = !data.description().predicts_numbers();
+  if (has_classes) split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes()));
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (problems[i].empty()) {
-      if (has_classes) ++split.examples_of_class[static_cast<std::size_t>(data.label(static_cast<std::int64_t>(i)))];
+      if (has_classes)
+        ++split.examples_of_class[static_cast<std::size_t>(class_of(data, static_cast<std::int64_t>(i)))];
     } else {
       split.problems.push_back(std::move(problems[i]));
     }
