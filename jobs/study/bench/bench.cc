@@ -47,9 +47,7 @@ std::vector<std::string> train_arguments(const BenchCase& of, const BenchRun& ru
 
 std::string how_it_ended(const ChildEnd& end) {
   if (end.signal == 0) return fmt::format("it ended with exit code {}", end.exit_code);
-  const char* name = sigabbrev_np(end.signal);
-  return fmt::format("it was ended by {}",
-                     name == nullptr ? fmt::format("signal {}", end.signal) : fmt::format("SIG{}", name));
+  return fmt::format("it was ended by {}", signal_name(end.signal));
 }
 
 void judge(const ChildEnd& end, const fs::path& directory, bool has_target, BenchRun& run) {
