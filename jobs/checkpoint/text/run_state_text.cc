@@ -16,6 +16,12 @@ void set_all(Field* field, const Values& values) {
   for (const auto& value : values) *field->Add() = value;
 }
 
+sma::StalenessCounts staleness_of(const google::protobuf::Map<std::int64_t, std::int64_t>& counts) {
+  sma::StalenessCounts staleness;
+  for (const auto& [value, pushes] : counts) staleness[value] = pushes;
+  return staleness;
+}
+
 v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   v1::RunState::Epoch message;
   message.set_tasks(sums.tasks);
@@ -27,6 +33,7 @@ v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   message.set_replica_spread(sums.replica_spread);
   message.set_host_seconds(sums.host_seconds);
   message.set_seconds(seconds);
+  for (const auto& [staleness, pushes] : sums.staleness) (*message.mutable_staleness())[staleness] = pushes;
   return message;
 }
 
@@ -38,6 +45,7 @@ scheduler::Progress from_proto(const v1::RunState::Epoch& message) {
           .correct_top5 = message.correct_top5(),
           .replica_distance = message.replica_distance(),
           .replica_spread = message.replica_spread(),
+          .staleness = staleness_of(message.staleness()),
           .host_seconds = message.host_seconds()};
 }
 
@@ -108,6 +116,7 @@ std::string run_state_text(const SavedRun& saved) {
   *message.mutable_training() = to_proto(saved.training);
   *message.mutable_epoch() = to_proto(run.epoch, run.epoch_seconds);
   message.set_examples(run.examples);
+  for (const auto& [staleness, pushes] : run.staleness) (*message.mutable_staleness())[staleness] = pushes;
   message.set_training_seconds(run.training_seconds);
   message.set_elapsed_seconds(run.elapsed_seconds);
   message.set_skipped_examples(run.skipped_examples);
@@ -152,6 +161,7 @@ SavedRun saved_run_of(const v1::RunState& message) {
   run.epoch = from_proto(message.epoch());
   run.epoch_seconds = message.epoch().seconds();
   run.examples = message.examples();
+  run.staleness = staleness_of(message.staleness());
   run.training_seconds = message.training_seconds();
   run.elapsed_seconds = message.elapsed_seconds();
   run.skipped_examples = message.skipped_examples();
