@@ -203,6 +203,7 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
   ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
   if (statistics_) forget_statistics();                          // the copies' events belong to streams that may go
   for (Learner* learner : learners_) learner->stream().drain();  // the last updates have not been waited for
+  if (keeps_state) hand_out_server_state();
   record_ready();
   const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());
   for (const engine::Event& event : restarted) wait(event);

@@ -110,7 +110,7 @@ TEST_CASE("a server takes the optimizer's steps in the order of the pushes", "[a
       CHECK(server.server().steps() == 12);
       for (std::int64_t i = 0; i < Server::kSizes.elements; ++i) {
         CHECK(static_cast<double>(server.weights()[i]) ==
-              Catch::Approx(expected[static_cast<std::size_t>(i)]).epsilon(1e-5).margin(1e-6));
+              Approx(expected[static_cast<std::size_t>(i)]).epsilon(1e-5).margin(1e-6));
       }
     }
   }
