@@ -89,7 +89,7 @@ struct Options {
   // async_sgd: the mini-batches of a push.
   int steps_per_stride() const;
   // Steps of each learner whose mini-batches a ring must hold, so that a learner that stands still does not stop the
-  // others before their bound does. 0: no more than those of kRunAhead strides.
+  // others before their bound does. 0: the scheme asks for no slots of its own.
   int steps_within_bound() const;
   // Whether a switch to this scheme keeps the optimizers' state: it does where replicas may differ and each has its own
   // momentum.

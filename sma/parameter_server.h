@@ -16,7 +16,7 @@
 
 namespace arbalest::sma {
 
-// What a server needs to know of the job.
+// The facts about a job that its server needs.
 struct ServerNeeds {
   engine::UpdateRule rule = {};                  // the job's optimizer
   std::vector<engine::UpdateRange> ranges = {};  // of the flat vectors
@@ -53,7 +53,7 @@ class ParameterServer {
   // previous push of the learner must have ended. Returns the event after which w* is complete and the gradient may
   // change.
   engine::Event push(const Push& push);
-  // After the last push: w* may be read once this event has passed.
+  // The event of the last push: w* may be read once it has passed.
   const engine::Event& pushed() const noexcept { return pushed_; }
   // Later pushes wait for `read`, after which work of another stream has read w*.
   void wait_for_reader(const engine::Event& read) { readers_.push_back(read); }

@@ -16,10 +16,20 @@ void set_all(Field* field, const Values& values) {
   for (const auto& value : values) *field->Add() = value;
 }
 
-sma::StalenessCounts staleness_of(const google::protobuf::Map<std::int64_t, std::int64_t>& counts) {
-  sma::StalenessCounts staleness;
-  for (const auto& [value, pushes] : counts) staleness[value] = pushes;
-  return staleness;
+using StalenessField = google::protobuf::RepeatedPtrField<v1::RunState::Staleness>;
+
+void set_staleness(StalenessField* field, const sma::StalenessCounts& counts) {
+  for (const auto& [staleness, pushes] : counts) {
+    v1::RunState::Staleness& added = *field->Add();
+    added.set_staleness(staleness);
+    added.set_pushes(pushes);
+  }
+}
+
+sma::StalenessCounts staleness_of(const StalenessField& field) {
+  sma::StalenessCounts counts;
+  for (const v1::RunState::Staleness& each : field) counts[each.staleness()] = each.pushes();
+  return counts;
 }
 
 v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
@@ -33,7 +43,7 @@ v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   message.set_replica_spread(sums.replica_spread);
   message.set_host_seconds(sums.host_seconds);
   message.set_seconds(seconds);
-  for (const auto& [staleness, pushes] : sums.staleness) (*message.mutable_staleness())[staleness] = pushes;
+  set_staleness(message.mutable_staleness(), sums.staleness);
   return message;
 }
 
@@ -116,7 +126,7 @@ std::string run_state_text(const SavedRun& saved) {
   *message.mutable_training() = to_proto(saved.training);
   *message.mutable_epoch() = to_proto(run.epoch, run.epoch_seconds);
   message.set_examples(run.examples);
-  for (const auto& [staleness, pushes] : run.staleness) (*message.mutable_staleness())[staleness] = pushes;
+  set_staleness(message.mutable_staleness(), run.staleness);
   message.set_training_seconds(run.training_seconds);
   message.set_elapsed_seconds(run.elapsed_seconds);
   message.set_skipped_examples(run.skipped_examples);
