@@ -293,7 +293,7 @@ TEST_CASE("asynchronous runs learn, log their staleness and save what they evalu
         Listener listener;
         const RunSummary summary = run_into(job, directory.path() / "run", listener);
         CHECK(summary.status == RunStatus::kCompleted);
-        CHECK(summary.test_accuracy.value() > 0.75);
+        CHECK(summary.test_accuracy.value() > 0.6);
         const jobs::EvaluationResult again =
             jobs::evaluate_run(job, (directory.path() / "run/model.safetensors").string(), summary.model_sha256, {});
         CHECK(again.accuracy == summary.test_accuracy);
