@@ -22,6 +22,8 @@
 
 namespace arbalest::engine {
 
+class Completions;
+
 // Tasks that need no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging, VectorMean,
                               VectorSpread, MovingAverage, GatherExamples, RoundWeights, TensorSum, VectorHash>;
@@ -61,12 +63,15 @@ class Stream {
   // As copy(), for a few words from host memory to device memory. Both addresses and `bytes` are multiples of 4.
   virtual void fetch(void* to, const void* from, std::size_t bytes, const char* label) { copy(to, from, bytes, label); }
 
+  // Adds `value` to `to` once all work enqueued so far has ended, with or without error. `to` must live until then.
+  virtual void report(Completions& to, std::uint64_t value);
+
   // Blocks the host until all work enqueued so far has ended. Errors stay with the events.
   virtual void drain() noexcept = 0;
 
   // Between these calls, tasks are kept for a TaskGraph instead of being run. To warm up libraries, end_recording() may
   // run some tasks once, with the current contents of their operands, and waits for them. So write the data for a
-  // replay afterwards. wait, record, deliver, fetch and launch are not allowed while recording.
+  // replay afterwards. wait, record, deliver, fetch, launch and report are not allowed while recording.
   virtual void begin_recording() = 0;
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;
 

@@ -31,8 +31,10 @@ std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan&
 }  // namespace
 
 std::size_t Learner::device_bytes(const engine::Device& device, const dataflow::Plan& training,
-                                  const dataflow::Plan& inference, const engine::UpdateRule& rule) {
-  return Replica::device_bytes(training.parameters(), rule, training.reads_low_precision_weights()) +
+                                  const dataflow::Plan& inference, const LearnerOptions& options) {
+  const dataflow::ParameterLayout& layout = training.parameters();
+  return Replica::device_bytes(layout, options.rule, training.reads_low_precision_weights()) +
+         (options.sums_gradients ? GradientSum::device_bytes(layout.trainable_elements()) : 0) +
          arena_bytes(training, inference) + step_bytes(largest_batch(training, inference)) + sizeof(StepResult) +
          device.stream_bytes({});
 }
@@ -66,6 +68,9 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
     gradient_graphs_.push_back(stream_->end_recording());
   }
   update_graph_ = record_update(sources_);
+  if (options_.sums_gradients) {
+    sum_ = std::make_unique<GradientSum>(device, *stream_, training_.parameters().trainable_elements());
+  }
 
   dataflow::PlanBuffers evaluation = buffers;
   evaluation.weights = place.shared.evaluation_weights;
@@ -106,20 +111,44 @@ std::unique_ptr<engine::TaskGraph> Learner::record_update(const UpdateSources& s
                               .rule = options_.rule,
                               .step = step_.as<StepParameters>(),
                               .non_finite = &result->non_finite};
-  for (std::size_t slot = 0; slot < replica_.state().size(); ++slot) {
-    update.state[slot] = replica_.state()[slot].values.as<float>();
+  if (sources.push_every > 0) {
+    update.rule = engine::Sgd{};
+  } else {
+    for (std::size_t slot = 0; slot < replica_.state().size(); ++slot) {
+      update.state[slot] = replica_.state()[slot].values.as<float>();
+    }
   }
   stream_->begin_recording();
-  if (options_.clip_gradient_norm.has_value()) {
-    stream_->enqueue(engine::GradientClip{.gradient = gradient,
-                                          .elements = training_.parameters().trainable_elements(),
-                                          .max_norm = *options_.clip_gradient_norm,
-                                          .scale = &result->gradient_scale},
-                     "gradient norm");
-    update.gradient_scale = &result->gradient_scale;
-  }
+  update.gradient_scale = enqueue_clip(gradient);
   stream_->enqueue(update, "update");
+  // The sum comes last: what it refuses is more than what a small learning rate makes the local step refuse.
+  if (sources.push_every > 1) sum_->enqueue_add(*stream_, gradient, update.gradient_scale, update.non_finite);
   return stream_->end_recording();
+}
+
+std::unique_ptr<engine::TaskGraph> Learner::record_push() {
+  const bool sums = sources_.push_every > 1;
+  if (!sums && !options_.clip_gradient_norm) return nullptr;
+  stream_->begin_recording();
+  const float* scale = enqueue_clip(replica_.gradient());
+  if (sums) sum_->enqueue_add(*stream_, replica_.gradient(), scale, &result_.as<StepResult>()->non_finite);
+  return stream_->end_recording();
+}
+
+const float* Learner::enqueue_clip(const float* gradient) {
+  if (!options_.clip_gradient_norm) return nullptr;
+  float* scale = &result_.as<StepResult>()->gradient_scale;
+  stream_->enqueue(engine::GradientClip{.gradient = gradient,
+                                        .elements = training_.parameters().trainable_elements(),
+                                        .max_norm = *options_.clip_gradient_norm,
+                                        .scale = scale},
+                   "gradient norm");
+  return scale;
+}
+
+const float* Learner::gradient_scale(int push_every) const noexcept {
+  const bool is_pending = push_every == 1 && options_.clip_gradient_norm.has_value();
+  return is_pending ? &result_.as<StepResult>()->gradient_scale : nullptr;
 }
 
 // The previous task in this slot must have ended.
@@ -160,6 +189,11 @@ void Learner::set_update_sources(const UpdateSources& sources) {
   if (sources == sources_) return;
   sources_ = sources;
   update_graph_ = record_update(sources);
+  push_graph_ = nullptr;
+  if (sources.push_every == 0) return;
+  push_graph_ = record_push();
+  // Without an update of the learner's own, nothing else writes the number of refused elements.
+  stream_->fill_zero(result_.data(), sizeof(StepResult), "clear result");
 }
 
 Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& parameters,
@@ -182,6 +216,17 @@ void Learner::update(Ticket& ticket, const engine::Event& after) {
   stream_->wait(after, "wait for averaging's read");
   stream_->launch(*update_graph_, "update");
   finish(ticket);
+}
+
+void Learner::push(Ticket& ticket) {
+  if (push_graph_ != nullptr) stream_->launch(*push_graph_, "push");
+  finish(ticket);
+}
+
+engine::Event Learner::pull(const float* weights, const engine::Event& ready) {
+  const engine::Event read = assign(weights, ready, OptimizerState::kKeep);
+  if (sources_.push_every > 1) sum_->enqueue_clear(*stream_);
+  return read;
 }
 
 Ticket Learner::evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready) {

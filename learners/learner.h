@@ -12,6 +12,7 @@
 #include "dataflow/input/batches/resident_data.h"
 #include "dataflow/plan.h"
 #include "engine/device.h"
+#include "learners/gradient_sum.h"
 #include "learners/replica.h"
 
 namespace arbalest::learners {
@@ -34,6 +35,7 @@ struct LearnerOptions {
   std::optional<float> clip_gradient_norm = {};  // limit to which a gradient's norm is clipped
   // The backward pass is recorded in parts of about this many bytes of gradient (Plan::gradient_parts); 0: in one part.
   std::int64_t gradient_part_bytes = 0;
+  bool sums_gradients = false;  // whether UpdateSources::push_every will be more than 1
   // Data from which gradient() and evaluate() gather their mini-batches; null: the batch brings its tensors.
   const dataflow::ResidentData* training_data = nullptr;
   const dataflow::ResidentData* evaluation_data = nullptr;
@@ -61,6 +63,9 @@ struct UpdateSources {
   const float* references[2] = {nullptr, nullptr};
   // Gradient of the trainable elements; null: the learner's own gradient.
   const float* gradient = nullptr;
+  // Number of mini-batches whose gradients the learner pushes to a server at once; 0: it has no server. Between two
+  // pushes update() takes steps of plain SGD, w <- w - gamma g. Not with references or a gradient.
+  int push_every = 0;
 
   bool operator==(const UpdateSources&) const = default;
 };
@@ -75,7 +80,7 @@ class Learner {
  public:
   // Memory of the device that one learner takes.
   static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
-                                  const dataflow::Plan& inference, const engine::UpdateRule& rule);
+                                  const dataflow::Plan& inference, const LearnerOptions& options);
 
   // Records the learner's task graphs, with an update that reads its own vectors only. Plans, data and buffers must
   // outlive the learner. Throws kOutOfMemory.
@@ -107,6 +112,18 @@ class Learner {
   // Applies the gradient once `after` has passed; the update sources must be readable then. Sets the ticket's `done`.
   void update(Ticket& ticket, const engine::Event& after);
   std::span<const dataflow::GradientPart> gradient_parts() const noexcept { return gradient_parts_; }
+
+  // With a server, these take the place of the last update() of a push, and begin the next push.
+  //
+  // push() makes pushed(push_every) final: the sum of the gradients since the last pull(), [trainable_elements()]. Sets
+  // the ticket's `done`. If push_every is 1 and gradients are clipped, the server must multiply by *gradient_scale(),
+  // on the device; otherwise gradient_scale() is null.
+  void push(Ticket& ticket);
+  const float* pushed(int push_every) const noexcept { return push_every > 1 ? sum_->values() : gradient(); }
+  const float* gradient_scale(int push_every) const noexcept;
+  // Copies `weights` ([elements], on any device of the run) to the learner's weights, after `ready`, and begins a new
+  // sum of gradients. Returns the event after which `weights` has been read.
+  engine::Event pull(const float* weights, const engine::Event& ready);
 
   // Computes loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
@@ -143,6 +160,9 @@ class Learner {
   std::size_t statistics_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
+  std::unique_ptr<engine::TaskGraph> record_push();
+  // Enqueues what computes the clipping factor of `gradient`, and returns its address; null without clipping.
+  const float* enqueue_clip(const float* gradient);
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All but the
@@ -160,21 +180,23 @@ class Learner {
   const dataflow::Plan& training_;
   const dataflow::Plan& inference_;
   Replica replica_;
-  engine::Buffer arena_;             // large enough for either plan
-  std::size_t step_bytes_;           // bytes of StepParameters plus the indices of the larger mini-batch
-  engine::Buffer step_;              // both of them, at the address that the recordings read
-  engine::Buffer result_;            // StepResult, at the address that the recordings write
-  engine::Buffer step_ring_;         // host: [result_slots, step_bytes_]
-  engine::Buffer result_ring_;       // host: StepResult [result_slots]
-  engine::Buffer statistics_ring_;   // host: [result_slots, statistic_elements()]
-  std::vector<engine::Event> done_;  // [result_slots] last task in each slot
-  std::uint64_t tasks_ = 0;          // tasks enqueued so far, evaluation included
-  std::uint64_t steps_ = 0;          // training steps enqueued since the last restart
+  engine::Buffer arena_;              // large enough for either plan
+  std::size_t step_bytes_;            // bytes of StepParameters plus the indices of the larger mini-batch
+  engine::Buffer step_;               // both of them, at the address that the recordings read
+  engine::Buffer result_;             // StepResult, at the address that the recordings write
+  engine::Buffer step_ring_;          // host: [result_slots, step_bytes_]
+  engine::Buffer result_ring_;        // host: StepResult [result_slots]
+  engine::Buffer statistics_ring_;    // host: [result_slots, statistic_elements()]
+  std::vector<engine::Event> done_;   // [result_slots] last task in each slot
+  std::uint64_t tasks_ = 0;           // tasks enqueued so far, evaluation included
+  std::uint64_t steps_ = 0;           // training steps enqueued since the last restart
+  std::unique_ptr<GradientSum> sum_;  // null: gradients are not summed
   std::vector<dataflow::GradientPart> gradient_parts_;
   std::vector<std::unique_ptr<engine::TaskGraph>> gradient_graphs_;  // by part; the first one runs the forward pass
                                                                      // before it
   UpdateSources sources_;
-  std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_
+  std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_; with a server, the local step
+  std::unique_ptr<engine::TaskGraph> push_graph_;    // null: nothing to be done
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
   std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured

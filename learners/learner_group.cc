@@ -23,7 +23,7 @@ LearnerGroup::LearnerGroup(const dataflow::Graph& graph, engine::Device& device,
                   .parameters = &training_.parameters()}) {}
 
 std::size_t LearnerGroup::learner_bytes(const PoolOptions& options) const {
-  return Learner::device_bytes(device_, training_, inference_, options.learner.rule);
+  return Learner::device_bytes(device_, training_, inference_, options.learner);
 }
 
 void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVectors& shared) {

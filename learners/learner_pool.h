@@ -52,6 +52,7 @@ class LearnerPool {
   // Threads of each of `count` learners. Learner counts with equal threads per learner share their learners.
   int threads_for(int count) const;
   int result_slots() const noexcept { return options_.learner.result_slots; }
+  const engine::UpdateRule& rule() const noexcept { return options_.learner.rule; }
   // Number of vectors that each learner's optimizer keeps.
   std::size_t state_slots() const { return engine::state_slots(options_.learner.rule).size(); }
   const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }

@@ -42,6 +42,7 @@ void Progress::add(const Progress& later) {
     replica_distance = later.replica_distance;
     replica_spread = later.replica_spread;
   }
+  sma::add(staleness, later.staleness);
   host_seconds += later.host_seconds;
   gradient_square_mean += later.gradient_square_mean;
   mean_gradient_square += later.mean_gradient_square;
@@ -50,7 +51,7 @@ void Progress::add(const Progress& later) {
 
 void Scheduler::pop_stride(Progress& progress) {
   const Stride stride = strides_.pop();
-  for (std::size_t i = 0; i < stride.tasks; ++i) pop_task(progress);
+  for (std::size_t i = 0; i < stride.tasks; ++i) take_result(tasks_.pop(), progress);
   if (stride.averages) pop_averaging(progress);
   if (stride.compares) check_copies(stride);
   if (stride.measures) {
@@ -73,8 +74,7 @@ void Scheduler::pop_averaging(Progress& progress) {
   progress.replica_spread = spread_of(result, learners());
 }
 
-void Scheduler::pop_task(Progress& progress) {
-  const Task task = tasks_.pop();
+void Scheduler::take_result(const Task& task, Progress& progress) {
   wait(task.ticket.done);
   task.ring->release(task.ticket.task);
   check_finite(task);

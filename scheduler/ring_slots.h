@@ -33,8 +33,9 @@ constexpr int index_ring_slots(std::int64_t batches_per_epoch) {
 // In both functions `wanted` is a result of image_ring_slots or index_ring_slots.
 //
 // Slots of the ring that training reads.
-constexpr int training_ring_slots(int learners, int steps, int wanted) {
-  return std::max(needed_ring_slots(learners, steps), wanted);
+// `within_bound`: sma::most_steps_within_bound.
+constexpr int training_ring_slots(int learners, int steps, int within_bound, int wanted) {
+  return std::max({needed_ring_slots(learners, steps), learners * within_bound, wanted});
 }
 // Slots of a finite ring (evaluation, statistics) that is read repeatedly from start to end. They hold the batches
 // under way on the learners and one per learner that is being filled, but no more than the pass has.

@@ -26,6 +26,9 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
     case sma::Coupling::kGradient:
       enqueue_reduced_step(ring);
       break;
+    case sma::Coupling::kServer:
+      ARBALEST_CHECK(false);  // it has no strides: advance_pushes
+      break;
   }
   const bool averages = averagings_.size() > averagings;
   const bool ends_round = averages || synchronizer_.coupling() == sma::Coupling::kGradient;
@@ -135,7 +138,9 @@ void Scheduler::restart_at_drops() {
 void Scheduler::assign_center(std::span<const engine::Event> ready, OptimizerState state) {
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     const std::size_t p = pool_of_[j];
-    learners_[j]->assign(synchronizer_.center(p), ready.empty() ? engine::Event{} : ready[p], state);
+    const engine::Event read =
+        learners_[j]->assign(synchronizer_.center(p), ready.empty() ? engine::Event{} : ready[p], state);
+    if (synchronizer_.coupling() == sma::Coupling::kServer) synchronizer_.server().wait_for_reader(read);
   }
 }
 
@@ -162,6 +167,10 @@ bool Scheduler::compare_copies() {
 }
 
 bool Scheduler::gather_model() {
+  if (synchronizer_.coupling() == sma::Coupling::kServer) {
+    synchronizer_.spread_server_weights();
+    return false;
+  }
   if (!synchronizer_.must_gather(is_right_after_averaging())) return false;
   record_ready();
   const std::span<const engine::Event> read = synchronizer_.gather(ready_);

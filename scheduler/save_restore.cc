@@ -27,6 +27,7 @@ void Scheduler::verify_copies() {
 
 TrainingState Scheduler::save() {
   verify_copies();
+  hand_out_server_state();
   const bool right_after_averaging = is_right_after_averaging();
   if (gather_model()) wait(synchronizer_.ticket().done);
   const ParameterLayout& layout = pools_.front()->training_plan().parameters();
@@ -98,6 +99,17 @@ void Scheduler::restore(const TrainingState& state, const sma::Options& synchron
   verify_copies();
 }
 
+// All learners were saved with the server's state.
+void Scheduler::restore_server(const LearnerState& state) {
+  LearnerPool& first = *pools_.front();
+  sma::ParameterServer& server = synchronizer_.server();
+  for (std::size_t slot = 0; slot < server.state_slots(); ++slot) {
+    first.training_plan().parameters().from_canonical(first.device(), state.optimizer[slot], server.state(slot),
+                                                      VectorPart::kTrainable);
+  }
+  server.continue_from(state.steps);
+}
+
 void Scheduler::restore_replicas(const TrainingState& state) {
   const ParameterLayout& layout = pools_.front()->training_plan().parameters();
   steps_left_ = state.steps_left;
@@ -120,6 +132,7 @@ void Scheduler::restore_replicas(const TrainingState& state) {
                    saved.optimizer.size(), learner.state().size());
     }
     layout.from_canonical(device, saved.weights, learner.weights());
+    if (j == 0 && synchronizer_.coupling() == sma::Coupling::kServer) restore_server(saved);
     for (std::size_t slot = 0; slot < saved.optimizer.size(); ++slot) {
       layout.from_canonical(device, saved.optimizer[slot], learner.state()[slot].values.as<float>(),
                             VectorPart::kTrainable);

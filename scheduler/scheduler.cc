@@ -45,7 +45,9 @@ sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::uni
   sma::SynchronizerNeeds needs{.schemes = {options.synchronization},
                                .most_learners = share_of(most, world).all,
                                .may_resize = options.may_resize,
-                               .state_slots = pools.front()->state_slots()};
+                               .state_slots = pools.front()->state_slots(),
+                               .rule = pools.front()->rule(),
+                               .ranges = pools.front()->training_plan().parameters().update_ranges()};
   needs.measures_gradients = options.measures_gradients;
   needs.compares_copies = options.compare_rounds > 0;
   needs.schemes.insert(needs.schemes.end(), options.switches.begin(), options.switches.end());
@@ -111,6 +113,10 @@ void Scheduler::bind(const sma::Options& synchronization) {
     views.emplace_back();
     for (const auto& learner : pool->learners()) {
       sma::ReplicaView view{&learner->stream(), learner->weights(), learner->gradient()};
+      if (synchronization.scheme == sma::Scheme::kAsyncSgd) {
+        view.pushed = learner->pushed(synchronization.period);
+        view.gradient_scale = learner->gradient_scale(synchronization.period);
+      }
       for (const learners::StateSlot& slot : learner->state()) view.state.push_back(slot.values.as<float>());
       views.back().push_back(std::move(view));
     }
@@ -118,8 +124,10 @@ void Scheduler::bind(const sma::Options& synchronization) {
   synchronizer_.bind(synchronization, std::move(views), share_.all - share_.count);
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     const sma::UpdateOperands operands = synchronizer_.operands(pool_of_[j]);
-    learners_[j]->set_update_sources({{operands.references[0], operands.references[1]}, operands.gradient});
+    learners_[j]->set_update_sources(
+        {{operands.references[0], operands.references[1]}, operands.gradient, operands.push_every});
   }
+  restart_pushes();
   steps_left_ = 0;
   enqueued_strides_ = 0;
 }
@@ -160,9 +168,10 @@ Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
   take_share(ring, batches_);
   Progress progress;
   for (int stride = 0; stride < strides; ++stride) {
+    const bool has_server = synchronizer_.coupling() == sma::Coupling::kServer;
     while (strides_.size() >= kRunAhead) pop_stride(progress);
     const double start = engine::host::thread_cpu_seconds();
-    enqueue_stride(ring);
+    has_server ? advance_pushes(ring, progress) : enqueue_stride(ring);
     progress.host_seconds += engine::host::thread_cpu_seconds() - start;
   }
   return progress;
@@ -171,6 +180,7 @@ Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
 Progress Scheduler::drain() {
   Progress progress;
   while (!strides_.empty()) pop_stride(progress);
+  drain_pushes(progress);
   return progress;
 }
 
@@ -182,13 +192,18 @@ void Scheduler::resize(std::span<const int> learners) {
 void Scheduler::switch_to(const sma::Options& synchronization, RateScaling scaling, std::span<const int> learners) {
   options_.learning_rate.with_learners = scaling;
   const bool are_same = std::ranges::equal(learners, pools_, {}, {}, [](const auto& pool) { return pool->count(); });
-  regroup(synchronization, learners, are_same && synchronization.keeps_state_at_switch());
+  // Replicas with equal weights have equal state, which a server, or a single learner, takes over.
+  const bool are_equal =
+      synchronizer_.coupling() == sma::Coupling::kGradient || synchronizer_.coupling() == sma::Coupling::kNone;
+  const bool is_taken_over = are_equal && synchronization.scheme == sma::Scheme::kAsyncSgd;
+  regroup(synchronization, learners, are_same && (synchronization.keeps_state_at_switch() || is_taken_over));
 }
 
 void Scheduler::regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state) {
   ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
   if (statistics_) forget_statistics();                          // the copies' events belong to streams that may go
   for (Learner* learner : learners_) learner->stream().drain();  // the last updates have not been waited for
+  if (keeps_state) hand_out_server_state();
   record_ready();
   const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());
   for (const engine::Event& event : restarted) wait(event);
@@ -196,6 +211,7 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
   collect_learners();
   bind(synchronization);
   assign_center({}, keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
+  if (keeps_state) take_over_state();
 }
 
 void Scheduler::wait(const engine::Event& event) {
@@ -221,6 +237,7 @@ void Scheduler::abandon() noexcept {
   synchronizer_.forget_spreads();
   synchronizer_.forget_comparisons();
   while (!averagings_.empty()) averagings_.pop();
+  forget_pushes();
 }
 
 }  // namespace arbalest::scheduler

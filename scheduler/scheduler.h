@@ -23,6 +23,7 @@
 #include "scheduler/learning_rate.h"
 #include "scheduler/loss_watch.h"
 #include "scheduler/moving_average.h"
+#include "scheduler/pushes.h"
 #include "scheduler/ring_queue.h"
 #include "scheduler/ring_slots.h"
 #include "scheduler/training_state.h"
@@ -61,7 +62,8 @@ struct Progress {
   double replica_distance = 0.0;
   // sqrt(mean over learners of |w_j - mean of w|^2), likewise
   double replica_spread = 0.0;
-  double host_seconds = 0.0;  // CPU time of the calling thread for enqueueing; waiting is not counted
+  sma::StalenessCounts staleness = {};  // under async_sgd: number of pushes by staleness
+  double host_seconds = 0.0;            // CPU time of the calling thread for enqueueing; waiting is not counted
   // Squared norms of the learners' gradients g_j in measured strides, summed over these strides, and the number of
   // samples. With one learner, two successive gradients take the place of two learners'.
   double gradient_square_mean = 0.0;  // mean_j |g_j|^2
@@ -215,13 +217,31 @@ class Scheduler {
   // Each update waits for after[device]; `after` may be empty.
   void enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after);
   engine::StepParameters step_parameters() const;
+  // These are of asynchronous SGD, and are defined in asynchronous.cc.
+  void restart_pushes();
+  // Starts as many pushes as there are learners, and takes those that complete before.
+  void advance_pushes(dataflow::BatchRing& ring, Progress& results);
+  // The idle learner pulls and begins the mini-batches of its next push.
+  void start_push(dataflow::BatchRing& ring, std::size_t number);
+  // Waits for the learner that completes its gradients first, takes their results and gives them to the server.
+  void take_push(Progress& results);
+  // Completes all pushes; does nothing without a server.
+  void drain_pushes(Progress& results);
+  // Reports if the server has refused the learner's last push, which must have ended.
+  void check_applied(std::size_t number);
+  // Forgets the pushes under way. The streams must be idle.
+  void forget_pushes();
+  // Copies the server's weights and optimizer state to all learners, or the state of one to the server. Neither does
+  // anything without a server.
+  void hand_out_server_state();
+  void take_over_state();
   // Sets ready_[d][j] to the point after all work of each learner so far.
   void record_ready();
   void restart_at_drops();
   // Copies the center to the weights of every learner, once `ready`, by device, has passed.
   void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
   // Updates the model if it is the replicas' mean; learners wait for that before their next update. Returns false if
-  // there is nothing to do.
+  // nothing is averaged. Gives all devices the server's weights, if there is a server.
   bool gather_model();
   // Compares what all devices must hold alike if that is due; returns whether there will be a result. Call it after a
   // round.
@@ -240,7 +260,7 @@ class Scheduler {
   void report(const Diverged& divergence);
   void pop_stride(Progress& progress);
   void pop_averaging(Progress& progress);
-  void pop_task(Progress& progress);
+  void take_result(const Task& task, Progress& progress);
   void check_finite(const Task& task);
   void watch_loss(const Task& task);
   void check_copies(const Stride& stride);
@@ -248,6 +268,7 @@ class Scheduler {
   void settle();
   void save_center(TrainingState& state, bool right_after_averaging);
   void restore_replicas(const TrainingState& state);
+  void restore_server(const LearnerState& state);
   // Updates every pool's evaluation weights and their running statistics. Call only when drained.
   void refresh_evaluation_weights(Statistics statistics);
   void forget_statistics();
@@ -277,6 +298,7 @@ class Scheduler {
   std::optional<LossWatch> loss_watch_;
   std::optional<Diverged> divergence_;             // found but not taken
   std::optional<sma::AveragingTicket> gathered_;   // mean of the replicas in the present evaluation weights
+  Pushes pushes_;                                  // under async_sgd; the others of these queues are then empty
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
   RingQueue<Stride> strides_;                      // strides that the tasks belong to
   RingQueue<sma::AveragingTicket> averagings_;     // averagings of the strides that average

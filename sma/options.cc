@@ -11,6 +11,13 @@ namespace arbalest::sma {
 using engine::ErrorKind;
 using engine::fail;
 
+namespace {
+
+constexpr std::int64_t kBucketBytes = std::int64_t{4} << 20U;
+constexpr int kMostClocksHeld = 16;  // clocks of a bound for which rings have slots
+
+}  // namespace
+
 std::string_view name_of(Scheme scheme) {
   switch (scheme) {
     case Scheme::kSma:
@@ -31,6 +38,8 @@ std::string_view name_of(Scheme scheme) {
       return "lookahead";
     case Scheme::kSwap:
       return "swap";
+    case Scheme::kAsyncSgd:
+      return "async_sgd";
   }
   return "";
 }
@@ -48,7 +57,7 @@ Options defaults_of(Scheme scheme) {
       options.period = 10;
       break;
     case Scheme::kSSgd:
-      options.bucket_bytes = std::int64_t{4} << 20U;
+      options.bucket_bytes = kBucketBytes;
       break;
     case Scheme::kLocalSgd:
       options.period = 4;
@@ -73,13 +82,23 @@ Options defaults_of(Scheme scheme) {
       break;
     case Scheme::kSwap:
       break;
+    case Scheme::kAsyncSgd:
+      options.bucket_bytes = kBucketBytes;  // if it is bulk-synchronous
+      break;
   }
   return options;
 }
 
-bool Options::assigns() const { return scheme != Scheme::kSma && scheme != Scheme::kEaSgd && scheme != Scheme::kSSgd; }
+bool Options::assigns() const {
+  return scheme != Scheme::kSma && scheme != Scheme::kEaSgd && scheme != Scheme::kSSgd && scheme != Scheme::kAsyncSgd;
+}
 
 Coupling Options::coupling(int learners) const {
+  if (scheme == Scheme::kAsyncSgd) {
+    if (learners == 1) return Coupling::kNone;
+    // Every learner pushes one gradient, and all wait for each other: that is s_sgd.
+    return staleness == 0 && period == 1 ? Coupling::kGradient : Coupling::kServer;
+  }
   if (scheme == Scheme::kSSgd) return learners == 1 ? Coupling::kNone : Coupling::kGradient;
   if (!assigns()) return learners == 1 ? Coupling::kNone : Coupling::kPull;
   // A single learner would be assigned its own weights, and would keep its state or get the mean of one state.
@@ -115,6 +134,23 @@ int Options::period_at(double learning_rate, int most) const {
     steps = std::min(steps, static_cast<double>(std::max(most, period)));
   }
   return std::max(1, static_cast<int>(steps));
+}
+
+int Options::steps_per_stride() const {
+  const bool has_whole_rounds = scheme == Scheme::kSma || scheme == Scheme::kEaSgd || scheme == Scheme::kAsyncSgd;
+  return has_whole_rounds ? period : 1;
+}
+
+int Options::steps_within_bound() const {
+  if (scheme != Scheme::kAsyncSgd || !staleness) return 0;
+  // One clock of the learner that stands still, or the bound and one clock more of another.
+  return period * (std::min(*staleness, kMostClocksHeld) + 2);
+}
+
+int most_steps_within_bound(std::span<const Options> schemes) {
+  int most = 0;
+  for (const Options& options : schemes) most = std::max(most, options.steps_within_bound());
+  return most;
 }
 
 int longest_stride(std::span<const Options> schemes) {
@@ -167,7 +203,7 @@ void check_assignment(const Options& options, int learners) {
 
 void check(const Options& options, int learners) {
   if (options.period < 1) fail(ErrorKind::kInvalidJob, "period must be at least 1, not {}", options.period);
-  if (options.scheme == Scheme::kSSgd) return;
+  if (options.scheme == Scheme::kSSgd || options.scheme == Scheme::kAsyncSgd) return;
   const float mu = options.momentum_for(learners);
   check_range(options.assigns() ? "momentum" : "central_momentum", mu, mu >= 0.0F && mu < 1.0F, "[0, 1)");
   if (options.assigns()) {
@@ -181,7 +217,15 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   constexpr float kHigh = 0.8F;
   constexpr float kGain = 1.5F;
   constexpr int kEnoughLearners = 16;
+  constexpr int kManyPushing = 4;
   const float mu = options.momentum_for(learners);
+  if (options.coupling(learners) == Coupling::kServer && learners >= kManyPushing && local_momentum >= kHigh) {
+    return fmt::format(
+        "{} learners that push to a server without waiting act like a momentum of about 1 - 1 / learners = {:.2g} "
+        "(Mitliagkas "
+        "et al., 2016), besides the optimizer's momentum {}: lower that, or the learning rate, if the loss rises",
+        learners, 1.0F - 1.0F / static_cast<float>(learners), local_momentum);
+  }
   if (options.coupling(learners) == Coupling::kPull && learners < kEnoughLearners && local_momentum >= kHigh &&
       mu >= kHigh) {
     return fmt::format(

@@ -1,5 +1,5 @@
 // The schemes that keep the replicas of a run together. One outer update with eight parameters covers every scheme that
-// averages weights; s_sgd averages gradients instead.
+// averages weights; s_sgd averages gradients instead, and async_sgd has a server that applies gradients as they come.
 //
 // In round t each of k replicas takes tau local steps from w_j. With d_j = w_j - z and D = (1/k) sum_j d_j,
 //   v <- mu rho v + eta D                            rho = 1, or gamma_t / gamma_{t-1} (SlowMo)
@@ -20,6 +20,10 @@
 //   swap        new   1     0          -           never          Gupta et al., ICLR 2020
 // Outer momentum multiplies the effective learning rate by the gain G = eta / (1 - mu). For sma and ea_sgd the gain is
 // about 1 for every mu, because replicas keep their own positions.
+//
+//   async_sgd   a server applies each gradient to w* with the job's optimizer; the learner then continues from w*.
+//               tau: mini-batches of a push, with local steps of plain SGD in between
+//               Dean et al., NIPS 2012; bound of staleness: Ho et al., NIPS 2013 (sma/staleness_clocks.h)
 #pragma once
 
 #include <cstdint>
@@ -30,7 +34,7 @@
 
 namespace arbalest::sma {
 
-enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLookahead, kSwap };
+enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLookahead, kSwap, kAsyncSgd };
 
 // The scheme's name in a job file: "s_sgd".
 std::string_view name_of(Scheme scheme);
@@ -45,6 +49,8 @@ enum class Coupling {
   kAssign,
   // Every replica applies the mean of the gradients: each update waits for it.
   kGradient,
+  // There are no rounds: a server applies each gradient as it comes, and the replica then gets the server's weights.
+  kServer,
 };
 
 // The local optimizer's state when the new center is assigned.
@@ -62,6 +68,9 @@ struct Options {
   double rate_coefficient = 0.0;
   LocalState local_state = LocalState::kKeep;
   std::int64_t bucket_bytes = 0;  // s_sgd: size of the gradient's parts that are reduced at once
+  // async_sgd: clocks, of `period` mini-batches, that a learner may be ahead of the slowest; unset: there is no bound.
+  std::optional<int> staleness = {};
+  bool scale_by_staleness = false;  // async_sgd: the learning rate of a push is divided by 1 + its staleness
 
   bool assigns() const;
   Coupling coupling(int learners) const;
@@ -77,7 +86,11 @@ struct Options {
   int period_at(double learning_rate, int most) const;
   // Steps of each learner that are enqueued at once. For sma and ea_sgd a whole round, so that it has one learning
   // rate. For the others 1: their rounds may be long, and may stop or resize at any step.
-  int steps_per_stride() const { return scheme == Scheme::kSma || scheme == Scheme::kEaSgd ? period : 1; }
+  // async_sgd: the mini-batches of a push.
+  int steps_per_stride() const;
+  // Steps of each learner whose mini-batches a ring must hold, so that a learner that stands still does not stop the
+  // others before their bound does. 0: the scheme asks for no slots of its own.
+  int steps_within_bound() const;
   // Whether a switch to this scheme keeps the optimizers' state: it does where replicas may differ and each has its own
   // momentum.
   bool keeps_state_at_switch() const { return assigns() && local_state != LocalState::kZero; }
@@ -85,6 +98,8 @@ struct Options {
 
 // The largest number of steps that any of the schemes enqueues at once.
 int longest_stride(std::span<const Options> schemes);
+// The largest steps_within_bound() of the schemes.
+int most_steps_within_bound(std::span<const Options> schemes);
 
 // The options of a scheme with its defaults.
 Options defaults_of(Scheme scheme);

@@ -20,6 +20,16 @@ std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs) {
   return meets ? std::optional(vectors) : std::nullopt;
 }
 
+std::optional<ServerNeeds> server_needs(const SynchronizerNeeds& needs) {
+  const auto has_server = [&](const Options& options) {
+    return options.scheme == Scheme::kAsyncSgd &&
+           options.coupling(std::max(2, needs.most_learners)) == Coupling::kServer;
+  };
+  if (needs.most_learners < 2 || std::ranges::none_of(needs.schemes, has_server)) return std::nullopt;
+  return ServerNeeds{
+      .rule = needs.rule, .ranges = {needs.ranges.begin(), needs.ranges.end()}, .learners = needs.most_learners};
+}
+
 Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
                            const CenterSizes& sizes, engine::Collective& collective, int result_slots)
     : elements_(sizes.elements), frozen_(sizes.frozen) {
@@ -27,6 +37,10 @@ Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Dev
   if (!vectors) return;
   has_velocity_ = vectors->velocity;
   center_.emplace(devices, sizes, *vectors, collective, result_slots);
+  if (std::optional<ServerNeeds> server = server_needs(needs)) {
+    server->copies_gradients = devices.size() > 1 && devices.front()->is_cuda();
+    server_.emplace(*devices.front(), center_->stream(0), sizes, std::move(*server));
+  }
   if (needs.measures_gradients) spread_.emplace(devices, sizes.trainable(), result_slots);
   if (needs.compares_copies) comparison_.emplace(devices, needs.most_learners, result_slots);
 }
@@ -57,6 +71,7 @@ void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaV
     spread_->set_gradients(std::move(gradients));
   }
   if (center_) center_->set_replicas(std::move(vectors), count_);
+  if (coupling_ == Coupling::kServer) server_->restart(center_->present(0), options.period);
 }
 
 UpdateOperands Synchronizer::operands(std::size_t device) const {
@@ -65,6 +80,7 @@ UpdateOperands Synchronizer::operands(std::size_t device) const {
     for (const int parity : {0, 1}) operands.references[parity] = center_->central(device, parity);
   }
   if (coupling_ == Coupling::kGradient) operands.gradient = center_->gradient(device);
+  if (coupling_ == Coupling::kServer) operands.push_every = options_.period;
   return operands;
 }
 
@@ -85,6 +101,29 @@ void Synchronizer::reduce_gradients(std::span<const std::vector<engine::Event>> 
                                     std::int64_t end) {
   center_->wait_for(ready, "wait for the gradients' part");
   center_->average_gradients(begin, end);
+}
+
+engine::Event Synchronizer::push(std::size_t learner, const engine::Event& ready, float learning_rate) {
+  std::size_t device = 0;
+  std::size_t j = learner;
+  for (; j >= replicas_[device].size(); ++device) j -= replicas_[device].size();
+  const ReplicaView& replica = replicas_[device][j];
+  return server_->push({.learner = learner,
+                        .ready = ready,
+                        .gradient = replica.pushed,
+                        .statistics = replica.gradient,
+                        .gradient_scale = replica.gradient_scale,
+                        .is_elsewhere = device > 0,
+                        .learning_rate = learning_rate});
+}
+
+void Synchronizer::spread_server_weights() {
+  for (std::size_t d = 1; d < replicas_.size(); ++d) {
+    engine::Stream& stream = center_->stream(d);
+    stream.wait(server_->pushed(), "wait for the server's weights");
+    stream.copy(center_->present(d), server_weights(), center_->vector_bytes(), "copy of the server's weights");
+    server_->wait_for_reader(stream.record());
+  }
 }
 
 std::span<const engine::Event> Synchronizer::gather(std::span<const std::vector<engine::Event>> ready) {
@@ -142,7 +181,9 @@ std::span<const engine::Event> Synchronizer::measure_gradients(std::span<const s
 
 bool Synchronizer::compare_copies(std::span<const std::vector<engine::Event>> ready) {
   const bool compares_replicas = coupling_ == Coupling::kGradient;
-  const bool has_copies = compares_replicas || (coupling_ != Coupling::kNone && center_->has_copies());
+  // The devices have copies of a server's weights only where the model is read.
+  const bool keeps_copies = coupling_ == Coupling::kPull || coupling_ == Coupling::kAssign;
+  const bool has_copies = compares_replicas || (keeps_copies && center_->has_copies());
   if (!comparison_ || !has_copies) return false;
   for (std::size_t d = 0; d < replicas_.size(); ++d) {
     copies_[d].clear();
@@ -160,6 +201,7 @@ bool Synchronizer::compare_copies(std::span<const std::vector<engine::Event>> re
 std::span<const engine::Event> Synchronizer::restart(std::span<const std::vector<engine::Event>> ready,
                                                      bool right_after_averaging) {
   if (must_gather(right_after_averaging)) gather(ready);
+  if (coupling_ == Coupling::kServer) spread_server_weights();
   center_->wait_for(ready, "wait for updated replicas");
   for (std::size_t d = 0; d < replicas_.size(); ++d) {
     engine::Stream& stream = center_->stream(d);

@@ -10,6 +10,7 @@
 #include "sma/copy_comparison.h"
 #include "sma/gradient_spread.h"
 #include "sma/options.h"
+#include "sma/parameter_server.h"
 
 namespace arbalest::sma {
 
@@ -19,12 +20,16 @@ struct ReplicaView {
   const float* weights = nullptr;        // [elements]
   const float* gradient = nullptr;       // [elements]
   std::vector<const float*> state = {};  // the optimizer's vectors, [trainable]
+  // kServer: what the replica pushes (sma::Push).
+  const float* pushed = nullptr;          // [trainable]
+  const float* gradient_scale = nullptr;  // null: gradients are not clipped, or the pushed one is already
 };
 
 // The vectors that the updates of a device's replicas read (learners::UpdateSources).
 struct UpdateOperands {
   const float* references[2] = {nullptr, nullptr};  // null unless Coupling::kPull
   const float* gradient = nullptr;                  // null unless Coupling::kGradient
+  int push_every = 0;                               // kServer: mini-batches of a push; 0: a replica updates itself
 };
 
 // The vectors of a device's center that later rounds depend on, [elements] each.
@@ -39,7 +44,9 @@ struct SynchronizerNeeds {
   std::vector<Options> schemes;  // the first scheme and those that the run may switch to
   int most_learners = 1;         // over all devices of all processes
   bool may_resize = false;
-  std::size_t state_slots = 0;  // number of the optimizer's vectors
+  std::size_t state_slots = 0;   // number of the optimizer's vectors
+  engine::UpdateRule rule = {};  // the optimizer, and the ranges of the flat vectors: for a server
+  std::span<const engine::UpdateRange> ranges = {};
   bool measures_gradients = false;
   bool compares_copies = false;
 };
@@ -47,6 +54,8 @@ struct SynchronizerNeeds {
 // Vectors that the center keeps besides z; nullopt if the run needs no center: it always has one learner, and one
 // scheme that leaves a single learner's weights and state unchanged.
 std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs);
+// The server that some scheme of the run has; nullopt if none does.
+std::optional<ServerNeeds> server_needs(const SynchronizerNeeds& needs);
 
 class Synchronizer {
  public:
@@ -86,13 +95,22 @@ class Synchronizer {
   // By device: the event after which operands(d).gradient is complete.
   std::span<const engine::Event> reduced() { return center_->record(); }
 
-  // The model of a run is z under kPull, the replica under kNone, and otherwise the replicas' mean, which equals z
-  // right after an averaging. If must_gather(), call gather() before read_model(), and not otherwise. gather() enqueues
-  // the replicas' mean. It waits for `ready` as synchronize() does, and returns by device the event after which the
-  // weights may change.
+  // kServer. Pushes the gradient of replica number `learner` over all devices, after `ready`. Returns the event after
+  // which the gradient may change.
+  engine::Event push(std::size_t learner, const engine::Event& ready, float learning_rate);
+  // kServer. The server's weights on the first device; they are complete after server().pushed().
+  const float* server_weights() const { return center_->present(0); }
+  ParameterServer& server() { return *server_; }
+
+  // The model of a run is z under kPull, the server's weights under kServer, the replica under kNone, and otherwise the
+  // replicas' mean, which equals z right after an averaging. If must_gather(), call gather() before read_model(), and
+  // not otherwise. gather() enqueues the replicas' mean. It waits for `ready` as synchronize() does, and returns by
+  // device the event after which the weights may change.
   bool must_gather(bool right_after_averaging) const noexcept {
     return coupling_ == Coupling::kGradient || (coupling_ == Coupling::kAssign && !right_after_averaging);
   }
+  // kServer. Copies the server's weights to the other devices, where read_model() reads them.
+  void spread_server_weights();
   std::span<const engine::Event> gather(std::span<const std::vector<engine::Event>> ready);
   // Averages the model into `average` (engine/passes/moving_average.h; a weight of 1 makes it a copy) and, unless null,
   // rounds the result to `rounded`; both are [elements + frozen] on the device. Frozen elements are copied. Returns the
@@ -156,6 +174,7 @@ class Synchronizer {
   std::int64_t elements_;
   std::int64_t frozen_;  // elements behind them that no scheme touches
   std::optional<Center> center_;
+  std::optional<ParameterServer> server_;  // works on z of the first device, on that device's averaging stream
   std::optional<GradientSpread> spread_;
   bool is_measured_ = false;
   std::optional<CopyComparison> comparison_;

@@ -59,6 +59,7 @@ struct RunState {
 
   // Totals over the ended epochs.
   std::int64_t examples = 0;
+  sma::StalenessCounts staleness;
   double training_seconds = 0.0;
   // These are of earlier processes of the run, or, in a checkpoint, of the whole run.
   double elapsed_seconds = 0.0;

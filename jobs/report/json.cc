@@ -72,6 +72,13 @@ ordered_json sparse_fields(const SparseProgress& sparse) {
   return fields;
 }
 
+// Number of pushes by staleness: {"0": 12, "3": 5}.
+ordered_json staleness_of(const sma::StalenessCounts& counts) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [staleness, pushes] : counts) json[std::to_string(staleness)] = pushes;
+  return json;
+}
+
 ordered_json joined(std::initializer_list<ordered_json> parts) {
   ordered_json all = ordered_json::object();
   for (const ordered_json& part : parts) all.update(part);
@@ -139,9 +146,10 @@ ordered_json to_json(const EpochRow& row) {
       {"training_seconds", finite("training_seconds", row.training_seconds)},
       {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
-  ordered_json gap = ordered_json::object();
-  if (row.averaging_loss_gap) gap["averaging_loss_gap"] = null_unless_finite(*row.averaging_loss_gap);
-  ordered_json all = joined({losses, test, validation, gap, rest});
+  ordered_json optional = ordered_json::object();
+  if (row.averaging_loss_gap) optional["averaging_loss_gap"] = null_unless_finite(*row.averaging_loss_gap);
+  if (!row.staleness.empty()) optional["staleness"] = staleness_of(row.staleness);
+  ordered_json all = joined({losses, test, validation, optional, rest});
   if (!row.sparse) return all;
   for (const char* field : {"replica_distance", "replica_spread", "host_microseconds_per_step"}) all.erase(field);
   all.update(sparse_fields(*row.sparse));
@@ -247,7 +255,10 @@ ordered_json to_json(const RunSummary& summary) {
       {"precision", engine::to_string(summary.precision)},
       {"seed", summary.seed},
       {"model_sha256", summary.model_sha256}};
-  return joined({outcome, scores, validates ? validation_scores(summary) : ordered_json::object(), rest,
+  ordered_json optional = ordered_json::object();
+  if (validates) optional = validation_scores(summary);
+  if (!summary.staleness.empty()) optional["staleness"] = staleness_of(summary.staleness);
+  return joined({outcome, scores, optional, rest,
                  summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
 }
 

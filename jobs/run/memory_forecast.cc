@@ -72,6 +72,7 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
              .most_learners = may_resize(job) || job.learners_elsewhere > 0 ? most_learners_of_all(job) : 1,
              .may_resize = may_resize(job),
              .state_slots = pools.front()->state_slots(),
+             .rule = job.optimizer.rule,
              .measures_gradients = measures_gradients(job),
              .compares_copies = job.compare_rounds > 0},
       sizes_{pools.front()->training_plan().parameters().moving_elements(),
@@ -143,6 +144,10 @@ std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners)
   const std::optional<sma::CenterVectors> vectors = sma::center_vectors(needs);
   if (!vectors) return 0;
   std::size_t bytes = sma::Center::device_bytes(*device.device, sizes_, *vectors);
+  if (std::optional<sma::ServerNeeds> server = sma::server_needs(needs); server && &device == &devices_.front()) {
+    server->copies_gradients = devices_.size() > 1 && device.device->is_cuda();
+    bytes += sma::ParameterServer::device_bytes(*server, sizes_);
+  }
   if (needs.measures_gradients) bytes += sma::GradientSpread::device_bytes(sizes_.trainable());
   if (needs.compares_copies) bytes += sma::CopyComparison::device_bytes(needs.most_learners);
   return signed_bytes(bytes);

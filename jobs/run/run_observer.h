@@ -10,6 +10,7 @@
 #include "engine/precision.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
+#include "sma/staleness_clocks.h"
 
 namespace arbalest::jobs {
 
@@ -111,7 +112,8 @@ struct EpochRow {
   double replica_spread = 0.0;    // sqrt(mean over learners of |w_j - mean of w|^2), likewise
   // Loss of the model minus the mean loss of the learners' own weights, on accuracy_set; if the job asks for it.
   std::optional<double> averaging_loss_gap = {};
-  double training_seconds = 0.0;  // of this epoch, without its evaluation
+  sma::StalenessCounts staleness = {};  // pushes of the epoch by staleness; empty: none were asynchronous
+  double training_seconds = 0.0;        // of this epoch, without its evaluation
   double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;    // CPU time of the one host thread that enqueues, per mini-batch
   std::optional<SparseProgress> sparse = {};  // of a sparse model, which has no replicas and no host thread
@@ -203,14 +205,15 @@ struct RunSummary {
   std::optional<double> best_validation_accuracy{};
   std::optional<double> validation_rmse{};
   std::optional<double> best_validation_rmse{};
-  int epochs = 0;                     // completed epochs
-  std::uint64_t mini_batches = 0;     // mini-batches trained, of all learners together
-  std::int64_t examples = 0;          // examples trained on
-  std::int64_t skipped_examples = 0;  // failed reads of examples, in training and evaluation
-  std::string first_skipped;          // error of the first one
-  int unused_switches = 0;            // switches under whose scheme no round was trained, of a completed run
-  double epochs_begun = 0.0;          // progress in epochs: 0.6
-  double train_seconds = 0.0;         // the whole clock: preparation, reading, training, evaluation
+  int epochs = 0;                       // completed epochs
+  std::uint64_t mini_batches = 0;       // mini-batches trained, of all learners together
+  std::int64_t examples = 0;            // examples trained on
+  std::int64_t skipped_examples = 0;    // failed reads of examples, in training and evaluation
+  std::string first_skipped;            // error of the first one
+  sma::StalenessCounts staleness = {};  // pushes of the whole run by staleness
+  int unused_switches = 0;              // switches under whose scheme no round was trained, of a completed run
+  double epochs_begun = 0.0;            // progress in epochs: 0.6
+  double train_seconds = 0.0;           // the whole clock: preparation, reading, training, evaluation
   std::optional<double> time_to_accuracy_seconds;
   std::optional<HeldAccuracy> held_accuracy{};  // compared with the target; none before the first evaluation
   double images_per_second = 0.0;               // training examples / seconds of training

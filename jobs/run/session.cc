@@ -57,6 +57,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
                                                     .rule = job.optimizer.rule,
                                                     .clip_gradient_norm = job.optimizer.clip_gradient_norm,
                                                     .gradient_part_bytes = gradient_part_bytes(job),
+                                                    .sums_gradients = sums_gradients(job),
                                                     .training_data = data_on(d, training_data),
                                                     .evaluation_data = data_on(d, evaluation_data),
                                                     .measures_statistics = job.training.reestimates_statistics,

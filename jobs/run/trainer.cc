@@ -219,7 +219,9 @@ class Trainer {
   void end_epoch(int epoch) {
     RunState& state = run_.state;
     state.epochs = epoch;
-    state.examples += std::exchange(state.epoch, {}).examples;
+    const scheduler::Progress ended = std::exchange(state.epoch, {});
+    state.examples += ended.examples;
+    sma::add(state.staleness, ended.staleness);
     state.training_seconds += std::exchange(state.epoch_seconds, 0.0);
   }
 

@@ -288,6 +288,27 @@ TEST_CASE("a consumer that holds all slots but one gets its next batch", "[input
   }
 }
 
+TEST_CASE("a ring tells how many batches it hands out before one must be released", "[input]") {
+  const auto data = numbered_images(20);
+  ShuffledOrder order(20, 2, 1);
+  Rig rig(2);
+  const auto ring = make_ring(Content::kImages, *data, order, rig, 4);
+  CHECK(ring->can_hand_out(4));
+  CHECK_FALSE(ring->can_hand_out(5));
+  for (int i = 0; i < 3; ++i) ring->next();
+  CHECK(ring->can_hand_out(1));
+  CHECK_FALSE(ring->can_hand_out(2));
+  ring->release(1);
+  CHECK_FALSE(ring->can_hand_out(2));  // batch 0 comes first
+  ring->next();
+  CHECK_FALSE(ring->can_hand_out(1));
+  ring->release(0);
+  CHECK(ring->can_hand_out(2));
+  CHECK_FALSE(ring->can_hand_out(3));
+  CHECK(ring->next()->number == 4);
+  for (const std::uint64_t number : {2, 3, 4}) ring->release(number);
+}
+
 TEST_CASE("an evaluation ends, with the last batch padded, and can be run again", "[input]") {
   const std::int64_t examples = GENERATE(1, 7, 8, 9, 40, 45);
   const int slots = GENERATE(1, 3, 8, 16);

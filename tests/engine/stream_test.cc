@@ -7,6 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
+#include "engine/completions.h"
 #include "engine/error.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
@@ -290,6 +291,49 @@ TEST_CASE("an observer can drop a wait: the ordering is gone") {
   second->wait(first->record(), "wait for a");
   second->record().synchronize();  // would not return if the wait were in force
   CHECK_FALSE(first->record().is_complete());
+}
+
+TEST_CASE("reports tell which stream came first, and after which work") {
+  engine::Completions completions;
+  TestStream first("a");
+  TestStream second("b");
+  int done = 0;
+  first.hold();
+  first.submit([&done] { done = 1; });
+  first->report(completions, 7);
+  second->report(completions, 8);
+  CHECK(completions.take() == 8);
+  CHECK(done == 0);
+  std::future<std::uint64_t> next = std::async(std::launch::async, [&] { return completions.take(); });
+  first.open();
+  CHECK(next.get() == 7);
+  CHECK(done == 1);
+}
+
+TEST_CASE("a stream that has failed still reports") {
+  engine::Completions completions;
+  TestStream stream("a");
+  stream.submit([] { throw std::runtime_error("broken"); });
+  const Event failed = stream->record();
+  stream->report(completions, 3);
+  CHECK(completions.take() == 3);
+  CHECK_THAT(error_of(failed), ContainsSubstring("broken"));
+}
+
+TEST_CASE("events of streams that cannot report are watched") {
+  engine::Completions completions;
+  TestStream watched("a");
+  TestStream reporting("b");
+  watched.hold();
+  completions.watch(watched->record(), 1);
+  reporting->report(completions, 2);
+  CHECK(completions.take() == 2);
+  watched.open();
+  CHECK(completions.take() == 1);
+  completions.watch(watched->record(), 4);
+  completions.forget();
+  reporting->report(completions, 5);
+  CHECK(completions.take() == 5);
 }
 
 TEST_CASE("many streams in a ring of events finish and keep their order") {

@@ -169,6 +169,7 @@ TEST_CASE("the schema states the defaults that jobs get") {
   check_scheme("SlowMo", "slow_mo", {"rate", "period", "local_state"});
   check_scheme("Diloco", "diloco", {"rate", "momentum", "period", "local_state"});
   check_scheme("Lookahead", "lookahead", {"rate", "momentum", "period", "local_state"});
+  check_scheme("AsyncSgd", "async_sgd", {"push_every", "scale_by_staleness"});
   const std::string rates = "learning_rate.proto";
   check(rates, "", "with_learners");
   check(rates, "WarmUp", "start_factor", {"learning_rate.warm_up.epochs=1"});

@@ -93,6 +93,16 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(summary["time_to_accuracy_seconds"].is_null());
 }
 
+TEST_CASE("report: asynchronous epochs and runs have the pushes by staleness") {
+  EpochRow row = some_row();
+  row.staleness = {{0, 12}, {3, 5}, {10, 1}};
+  CHECK(to_json(row)["staleness"].dump() == R"({"0":12,"3":5,"10":1})");
+  RunSummary summary = some_summary();
+  CHECK_FALSE(to_json(summary).contains("staleness"));
+  summary.staleness = row.staleness;
+  CHECK(to_json(summary)["staleness"].dump() == R"({"0":12,"3":5,"10":1})");
+}
+
 TEST_CASE("report: regression models have an RMSE in place of accuracies") {
   EpochRow row = some_row();
   row.train_accuracy.reset();

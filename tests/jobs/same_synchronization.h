@@ -17,6 +17,8 @@ inline void check_same_scheme(const sma::Options& a, const sma::Options& b) {
   CHECK(a.rate_coefficient == b.rate_coefficient);
   CHECK(a.local_state == b.local_state);
   CHECK(a.bucket_bytes == b.bucket_bytes);
+  CHECK(a.staleness == b.staleness);
+  CHECK(a.scale_by_staleness == b.scale_by_staleness);
 }
 
 inline void check_same_synchronization(const JobOptions& a, const JobOptions& b) {

@@ -172,6 +172,9 @@ class TrainingRig {
     std::vector<sma::Options> schemes = options.switches;
     schemes.push_back(options.synchronization);
     const int stride = sma::longest_stride(schemes);
+    within_bound_ = sma::most_steps_within_bound(schemes);
+    const bool sums_gradients = std::ranges::any_of(
+        schemes, [](const sma::Options& each) { return each.scheme == sma::Scheme::kAsyncSgd && each.period > 1; });
     std::int64_t part_bytes = 0;
     for (const sma::Options& scheme : schemes) part_bytes = std::max(part_bytes, scheme.bucket_bytes);
     ring_ = make_ring(options, training_order_, learners, stride);
@@ -192,6 +195,7 @@ class TrainingRig {
                                             .rule = options.rule,
                                             .clip_gradient_norm = options.clip_gradient_norm,
                                             .gradient_part_bytes = part_bytes,
+                                            .sums_gradients = sums_gradients,
                                             .training_data = resident_on(d),
                                             .evaluation_data = resident_on(d),
                                             .measures_statistics = options.statistic_batches > 0,
@@ -256,7 +260,7 @@ class TrainingRig {
     int slots = scheduler::pass_ring_slots(learners, order.batches_per_epoch(), 1);
     if (stride) {
       const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
-      slots = scheduler::training_ring_slots(learners, *stride,
+      slots = scheduler::training_ring_slots(learners, *stride, within_bound_,
                                              is_resident ? scheduler::index_ring_slots(order.batches_per_epoch())
                                                          : scheduler::image_ring_slots(batch_bytes));
     }
@@ -264,6 +268,7 @@ class TrainingRig {
     return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);
   }
 
+  int within_bound_ = 0;
   engine::process::World alone_;
   std::unique_ptr<dataflow::Dataset> data_;
   engine::host::Pool host_pool_;

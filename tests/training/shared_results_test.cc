@@ -212,6 +212,26 @@ processes { peer_timeout_seconds: 7 all_reduce: LIBRARY } devices: "cpu"
   if (engine::host::usable_cores() > 1) CHECK(found[0].devices.front().name != found[1].devices.front().name);
 }
 
+TEST_CASE("processes: a job with a server is for one process, and the error names its field", "[processes]") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "job.txtpb").string();
+  for (const auto& [scheme, field] : std::vector<std::pair<std::string, std::string>>{
+           {"async_sgd {}", "synchronization.async_sgd"},
+           {"sma {} switch { at_epoch: 1 async_sgd {} }", "synchronization.switch[0].async_sgd"}}) {
+    tests::write_text(path,
+                      "model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }\n"
+                      "devices: \"cpu\" synchronization { " +
+                          scheme + " }");
+    for (const std::string& thrown :
+         tests::messages_of_ranks(2, [&](World& world) { jobs::load_shared_job(world, path, {}); })) {
+      CHECK_THAT(thrown, ContainsSubstring(field + ": the learners of async_sgd are those of one process, and this run "
+                                                   "has 2 processes"));
+    }
+    CHECK(tests::messages_of_ranks(1, [&](World& world) { jobs::load_shared_job(world, path, {}); }) ==
+          std::vector<std::string>(1));
+  }
+}
+
 TEST_CASE("processes: the bound of a search counts the learners of all", "[processes]") {
   const tests::TemporaryDirectory directory;
   const std::string path = (directory.path() / "job.txtpb").string();

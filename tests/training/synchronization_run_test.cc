@@ -280,4 +280,51 @@ TEST_CASE("the record of a tuned run with a switch replays the run", "[training]
   }
 }
 
+TEST_CASE("asynchronous runs learn, log their staleness and save what they evaluated", "[training]") {
+  for (const std::string bound : {"staleness: 1", ""}) {
+    for (const int push_every : {1, 4}) {
+      for (const int learners : {2, 4}) {
+        CAPTURE(bound, push_every, learners);
+        const TemporaryDirectory directory;
+        const jobs::JobOptions job =
+            job_with(fmt::format("async_sgd {{ {} push_every: {} warm_start_epochs: 0.2 }}", bound, push_every),
+                     {fmt::format("learners.per_device.fixed={}", learners), "training.max_epochs=2",
+                      "learning_rate.with_learners=KEEP"});
+        Listener listener;
+        const RunSummary summary = run_into(job, directory.path() / "run", listener);
+        CHECK(summary.status == RunStatus::kCompleted);
+        CHECK(summary.test_accuracy.value() > 0.6);
+        const jobs::EvaluationResult again =
+            jobs::evaluate_run(job, (directory.path() / "run/model.safetensors").string(), summary.model_sha256, {});
+        CHECK(again.accuracy == summary.test_accuracy);
+        CHECK(again.loss == summary.test_loss);
+        REQUIRE(listener.switches.size() == 1);
+        CHECK(listener.switches[0].from == "s_sgd");
+        CHECK(listener.switches[0].to == "async_sgd");
+        REQUIRE(listener.rows.size() == 2);
+        sma::StalenessCounts sum;
+        for (const jobs::EpochRow& row : listener.rows) sma::add(sum, row.staleness);
+        CHECK(sum == summary.staleness);
+        std::uint64_t pushes = 0;
+        for (const auto& [staleness, count] : sum) pushes += static_cast<std::uint64_t>(count);
+        CHECK(pushes * static_cast<std::uint64_t>(push_every) + listener.switches[0].batch == summary.mini_batches);
+        if (!bound.empty()) CHECK(sum.rbegin()->first <= 3 * (learners - 1));
+      }
+    }
+  }
+}
+
+TEST_CASE("an asynchronous run with staleness 0 trains the model of s_sgd", "[training]") {
+  const std::vector<std::string> settings = {"training.max_epochs=2", "learning_rate.with_learners=LINEAR"};
+  const RunSummary expected = run(job_with("s_sgd {}", settings));
+  CHECK(run(job_with("async_sgd { staleness: 0 }", settings)).model_sha256 == expected.model_sha256);
+  CHECK(run(job_with("async_sgd { staleness: 0 }", settings)).test_loss == expected.test_loss);
+}
+
+TEST_CASE("with one learner an asynchronous run trains the model of any other scheme", "[training]") {
+  const std::vector<std::string> settings = {"training.max_epochs=2", "learners.per_device.fixed=1"};
+  const RunSummary expected = run(job_with("sma {}", settings));
+  CHECK(run(job_with("async_sgd {}", settings)).test_loss == expected.test_loss);
+}
+
 }  // namespace arbalest::tests

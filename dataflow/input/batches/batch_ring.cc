@@ -111,6 +111,14 @@ std::optional<Batch> BatchRing::next() {
   return slot.batch;
 }
 
+bool BatchRing::can_hand_out(int batches) {
+  const std::lock_guard lock(mutex_);
+  for (std::uint64_t i = 0; std::cmp_less(i, batches); ++i) {
+    if (slot_at(next_out_ + i).state == State::kOut) return false;
+  }
+  return std::cmp_less_equal(batches, slots_.size());
+}
+
 void BatchRing::set_observer(InputObserver* observer) {
   const std::lock_guard lock(mutex_);
   observer_ = observer;

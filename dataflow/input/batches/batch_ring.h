@@ -59,6 +59,8 @@ class BatchRing {
   // order. Throws the error of reading the batch, and throws it again on every later call. The batch stays valid until
   // it is released.
   std::optional<Batch> next();
+  // Whether the next `batches` calls of next() need no release() before them. Called by the consumer.
+  bool can_hand_out(int batches);
   // Returns the batch's slot to the ring for refilling. Each batch must be released once.
   void release(std::uint64_t number);
 

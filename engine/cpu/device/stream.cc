@@ -4,6 +4,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "engine/completions.h"
 #include "engine/cpu/device/errors.h"
 #include "engine/cpu/device/flat_tasks.h"
 #include "engine/cpu/device/threads.h"
@@ -133,6 +134,10 @@ Event CpuStream::deliver(void* to, const void* from, std::size_t bytes, const ch
   return record();
 }
 
+void CpuStream::report(Completions& to, std::uint64_t value) {
+  push(Report{&to, value}, TaskKind::kOperator, "report");
+}
+
 void CpuStream::drain() noexcept { wait_passed(record().position()); }
 
 void CpuStream::begin_recording() {
@@ -180,6 +185,7 @@ void CpuStream::execute(Work& work, const char* label) {
                  },
                  [](const Copy& copy) { std::memcpy(copy.to, copy.from, copy.bytes); },
                  [](const FillZero& fill) { std::memset(fill.to, 0, fill.bytes); },
+                 [](const Report& report) { report.to->add(report.value); },
                  [&](const CpuTaskGraph* graph) {
                    for (const CpuTaskGraph::Entry& entry : graph->entries) {
                      try {
@@ -196,6 +202,7 @@ void CpuStream::execute(Work& work, const char* label) {
 }
 
 void CpuStream::abandon(Work& work) noexcept {
+  if (const auto* report = std::get_if<Report>(&work)) report->to->add(report->value);
   if (auto* task = std::get_if<std::unique_ptr<Task>>(&work)) (*task)->abandon();
   if (auto* graph = std::get_if<const CpuTaskGraph*>(&work)) {
     for (const CpuTaskGraph::Entry& entry : (*graph)->entries) entry.task->abandon();

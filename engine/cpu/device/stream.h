@@ -64,6 +64,7 @@ class CpuStream final : public Stream {
   void launch(const TaskGraph& graph, const char* label) override;
   Event record() override;
   Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
+  void report(Completions& to, std::uint64_t value) override;
   void drain() noexcept override;
   void begin_recording() override;
   std::unique_ptr<TaskGraph> end_recording() override;
@@ -81,9 +82,14 @@ class CpuStream final : public Stream {
     void* to;
     std::size_t bytes;
   };
-  using Work = std::variant<std::monostate, Event, Copy, FillZero, WeightUpdate, GradientClip, ReplicaDifference,
-                            CentralUpdate, LocalAveraging, VectorMean, VectorSpread, MovingAverage, GatherExamples,
-                            RoundWeights, TensorSum, VectorHash, const CpuTaskGraph*, std::unique_ptr<Task>>;
+  struct Report {
+    Completions* to;
+    std::uint64_t value;
+  };
+  using Work =
+      std::variant<std::monostate, Event, Copy, FillZero, Report, WeightUpdate, GradientClip, ReplicaDifference,
+                   CentralUpdate, LocalAveraging, VectorMean, VectorSpread, MovingAverage, GatherExamples, RoundWeights,
+                   TensorSum, VectorHash, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     TaskInfo task = {};

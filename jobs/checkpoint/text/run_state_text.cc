@@ -16,6 +16,22 @@ void set_all(Field* field, const Values& values) {
   for (const auto& value : values) *field->Add() = value;
 }
 
+using StalenessField = google::protobuf::RepeatedPtrField<v1::RunState::Staleness>;
+
+void set_staleness(StalenessField* field, const sma::StalenessCounts& counts) {
+  for (const auto& [staleness, pushes] : counts) {
+    v1::RunState::Staleness& added = *field->Add();
+    added.set_staleness(staleness);
+    added.set_pushes(pushes);
+  }
+}
+
+sma::StalenessCounts staleness_of(const StalenessField& field) {
+  sma::StalenessCounts counts;
+  for (const v1::RunState::Staleness& each : field) counts[each.staleness()] = each.pushes();
+  return counts;
+}
+
 v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   v1::RunState::Epoch message;
   message.set_tasks(sums.tasks);
@@ -27,6 +43,7 @@ v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   message.set_replica_spread(sums.replica_spread);
   message.set_host_seconds(sums.host_seconds);
   message.set_seconds(seconds);
+  set_staleness(message.mutable_staleness(), sums.staleness);
   return message;
 }
 
@@ -38,6 +55,7 @@ scheduler::Progress from_proto(const v1::RunState::Epoch& message) {
           .correct_top5 = message.correct_top5(),
           .replica_distance = message.replica_distance(),
           .replica_spread = message.replica_spread(),
+          .staleness = staleness_of(message.staleness()),
           .host_seconds = message.host_seconds()};
 }
 
@@ -108,6 +126,7 @@ std::string run_state_text(const SavedRun& saved) {
   *message.mutable_training() = to_proto(saved.training);
   *message.mutable_epoch() = to_proto(run.epoch, run.epoch_seconds);
   message.set_examples(run.examples);
+  set_staleness(message.mutable_staleness(), run.staleness);
   message.set_training_seconds(run.training_seconds);
   message.set_elapsed_seconds(run.elapsed_seconds);
   message.set_skipped_examples(run.skipped_examples);
@@ -152,6 +171,7 @@ SavedRun saved_run_of(const v1::RunState& message) {
   run.epoch = from_proto(message.epoch());
   run.epoch_seconds = message.epoch().seconds();
   run.examples = message.examples();
+  run.staleness = staleness_of(message.staleness());
   run.training_seconds = message.training_seconds();
   run.elapsed_seconds = message.elapsed_seconds();
   run.skipped_examples = message.skipped_examples();

@@ -189,6 +189,11 @@ std::string instability_of_all(const JobOptions& options) {
 
 namespace {
 
+// The field that makes the phase's rounds long.
+std::string period_field(const SchemePhase& phase) {
+  return phase.path + (phase.scheme.scheme == sma::Scheme::kAsyncSgd ? ".push_every" : ".period");
+}
+
 std::string round_problem(const SchemePhase& phase, std::int64_t batches) {
   return check_round(phase.learners, phase.scheme.period, batches);
 }
@@ -216,9 +221,9 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
                                                                 : ".schedule";
     const std::string of_learners = options.learners_are_given ? kPath + path : "training.batch_size";
     const bool fit_with_period_1 = first.learners <= batches;
-    issues.add(fit_with_period_1 ? first.path + ".period" : of_learners, round_problem(first, batches));
+    issues.add(fit_with_period_1 ? period_field(first) : of_learners, round_problem(first, batches));
     for (const SchemePhase& phase : std::span(phases).subspan(1)) {
-      issues.add(phase.path + ".period", round_problem(phase, batches));
+      issues.add(period_field(phase), round_problem(phase, batches));
     }
     return;
   }

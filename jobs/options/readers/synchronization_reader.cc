@@ -24,6 +24,8 @@ namespace {
 constexpr int kMaxPulledPeriod = 1000;  // learners hold the results of a whole round
 constexpr int kMaxPeriod = 100000;
 constexpr double kMaxBucketMb = 1024.0;
+constexpr int kMostStaleness = 1000;
+constexpr double kWarmStartEpochs = 1.0;
 constexpr int kMostCompareRounds = 1'000'000'000;
 constexpr double kMegabyte = 1 << 20;
 
@@ -87,6 +89,13 @@ void fill(v1::Diloco& kind) { fill_outer(kind, sma::defaults_of(Scheme::kDiloco)
 void fill(v1::Lookahead& kind) { fill_outer(kind, sma::defaults_of(Scheme::kLookahead)); }
 void fill(v1::IndependentLearners& /*kind*/) {}
 
+void fill(v1::AsyncSgd& kind) {
+  const Options defaults = sma::defaults_of(Scheme::kAsyncSgd);
+  if (!kind.has_push_every()) kind.set_push_every(defaults.period);
+  if (!kind.has_warm_start_epochs()) kind.set_warm_start_epochs(0.0);
+  if (!kind.has_scale_by_staleness()) kind.set_scale_by_staleness(defaults.scale_by_staleness);
+}
+
 // Calls visit(kind, "sma") with the chosen alternative; returns false if there is none. Message: Synchronization or
 // Switch, which have the same alternatives.
 template <typename Message, typename Visit>
@@ -112,7 +121,9 @@ bool visit_kind(Message& message, const Visit& visit) {
          try_kind(
              message.has_lookahead(), [&]() -> auto& { return *message.mutable_lookahead(); }, "lookahead") ||
          try_kind(
-             message.has_swap(), [&]() -> auto& { return *message.mutable_swap(); }, "swap");
+             message.has_swap(), [&]() -> auto& { return *message.mutable_swap(); }, "swap") ||
+         try_kind(
+             message.has_async_sgd(), [&]() -> auto& { return *message.mutable_async_sgd(); }, "async_sgd");
 }
 
 // Reads the alternatives of a oneof into sma::Options. `path`: path of the alternative.
@@ -155,6 +166,13 @@ class KindReader {
   Options read(const v1::Diloco& kind) { return read_outer(kind, Scheme::kDiloco); }
   Options read(const v1::Lookahead& kind) { return read_outer(kind, Scheme::kLookahead); }
   Options read(const v1::IndependentLearners& /*kind*/) { return sma::defaults_of(Scheme::kSwap); }
+  Options read(const v1::AsyncSgd& kind) {
+    Options options = sma::defaults_of(Scheme::kAsyncSgd);
+    if (kind.has_staleness()) options.staleness = checked("staleness", kind.staleness(), {0, kMostStaleness});
+    options.period = checked("push_every", kind.push_every(), {1, kMaxPulledPeriod});
+    options.scale_by_staleness = kind.scale_by_staleness();
+    return options;
+  }
 
  private:
   template <typename T>
@@ -193,6 +211,9 @@ PlacedOptions read_kind(Message message, const std::string& path, dataflow::Fiel
   return read;
 }
 
+// Whether it is the switch that ends the warm start of the first scheme.
+bool is_warm_start(const SynchronizationSwitch& each) { return each.path == "synchronization.async_sgd"; }
+
 class SwitchReader {
  public:
   SwitchReader(const v1::Switch& message, std::string path, JobOptions& options, dataflow::FieldIssues& issues)
@@ -206,6 +227,11 @@ class SwitchReader {
     read.path = kind.path;
     if (kind.path.empty()) {
       issues_.add(path_, "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }");
+    }
+    if (message_.async_sgd().warm_start_epochs() != 0.0) {
+      issues_.add(kind.path + ".warm_start_epochs",
+                  "a switch to async_sgd has no warm start, because the scheme before it is one; remove "
+                  "warm_start_epochs");
     }
     read.with_learners = message_.has_with_learners() ? from_proto(message_.with_learners()) : previous_scaling();
     read.learners_per_device = read_learners();
@@ -269,7 +295,10 @@ class SwitchReader {
       issues_.add(path,
                   options_.switches.empty()
                       ? fmt::format("a switch stands after the start: at_epoch must be above 0, not {}", read.at_epoch)
-                      : fmt::format("switches must ascend: epoch {} does not follow {}", read.at_epoch, before));
+                      : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
+                                    is_warm_start(options_.switches.back())
+                                        ? ", where the warm start of async_sgd ends (warm_start_epochs)"
+                                        : ""));
     } else if (read.at_epoch >= epochs) {
       issues_.add(path, fmt::format("the run ends after {} (training.max_epochs): the switch at epoch {} would have no "
                                     "effect",
@@ -283,13 +312,42 @@ class SwitchReader {
   dataflow::FieldIssues& issues_;
 };
 
+// Puts s_sgd before an asynchronous first scheme, as the job's first switch.
+void add_warm_start(const v1::AsyncSgd& kind, JobOptions& options, dataflow::FieldIssues& issues) {
+  const std::string path = options.synchronization_path + ".warm_start_epochs";
+  const double epochs = kind.warm_start_epochs();
+  const double most = options.training.max_epochs;
+  if (std::string problem = out_of_range("warm_start_epochs", epochs, below(0.0, most)); !problem.empty()) {
+    issues.add(path, fmt::format("{}: it must leave epochs of training.max_epochs to async_sgd", problem));
+    return;
+  }
+  if (epochs == 0.0 || options.synchronization.coupling(2) != sma::Coupling::kServer) return;
+  options.switches.push_back({.at_epoch = epochs,
+                              .to = options.synchronization,
+                              .learners_per_device = {},
+                              .with_learners = options.learning_rate.with_learners,
+                              .path = options.synchronization_path});
+  options.synchronization = sma::defaults_of(Scheme::kSSgd);
+}
+
+void check_asynchronous(const JobOptions& options, dataflow::FieldIssues& issues) {
+  const std::string path = path_of_server(options);
+  if (path.empty() || !options.tuned) return;
+  issues.add(path,
+             "async_sgd and learners.per_device.auto exclude each other: the auto-tuner measures rounds, and "
+             "async_sgd has none; set learners { per_device { fixed: ... } }, or choose another scheme");
+}
+
 bool rises(const scheduler::LearningRateSchedule& schedule) {
   return schedule.at(0.0, 1) < 0.5F * static_cast<float>(schedule.base);
 }
 
 }  // namespace
 
-void fill_synchronization(v1::Synchronization& synchronization) {
+void fill_synchronization(v1::Synchronization& synchronization, int max_epochs) {
+  if (synchronization.has_async_sgd() && !synchronization.async_sgd().has_warm_start_epochs()) {
+    synchronization.mutable_async_sgd()->set_warm_start_epochs(max_epochs > 1 ? kWarmStartEpochs : 0.0);
+  }
   if (!visit_kind(synchronization, [](auto& kind, const char*) { fill(kind); })) {
     fill(*synchronization.mutable_sma());
   }
@@ -298,6 +356,13 @@ void fill_synchronization(v1::Synchronization& synchronization) {
   for (v1::Switch& each : *synchronization.mutable_switch_()) {
     visit_kind(each, [](auto& kind, const char*) { fill(kind); });
   }
+}
+
+bool steps_by_push(const v1::Synchronization& synchronization) {
+  if (!synchronization.has_async_sgd()) return false;
+  v1::AsyncSgd kind = synchronization.async_sgd();
+  fill(kind);
+  return !(kind.has_staleness() && kind.staleness() == 0 && kind.push_every() == 1);
 }
 
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
@@ -320,9 +385,11 @@ void read_synchronization(const v1::Synchronization& synchronization, JobOptions
   const PlacedOptions kind = read_kind(synchronization, path, issues);
   options.synchronization = kind.options;
   options.synchronization_path = kind.path;
+  if (synchronization.has_async_sgd()) add_warm_start(synchronization.async_sgd(), options, issues);
   for (int i = 0; i < synchronization.switch__size(); ++i) {
     SwitchReader(synchronization.switch_(i), fmt::format("{}.switch[{}]", path, i), options, issues).read();
   }
+  check_asynchronous(options, issues);
 }
 
 std::vector<std::string> synchronization_warnings(const JobOptions& options) {
@@ -334,6 +401,13 @@ std::vector<std::string> synchronization_warnings(const JobOptions& options) {
     const std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
                                           phase.scaling == scheduler::RateScaling::kLinear, warms_up);
     if (!text.empty()) warnings.push_back(fmt::format("{}: {}", phase.path, text));
+    if (phase.scheme.coupling(phase.learners) == sma::Coupling::kServer &&
+        phase.scaling != scheduler::RateScaling::kKeep) {
+      warnings.push_back(fmt::format(
+          "{}: each push is a whole step, so {} learners take as many steps as one, and with_learners multiplies the "
+          "learning rate of each besides; set with_learners: KEEP if the loss rises",
+          phase.path, phase.learners));
+    }
   }
   if (options.reports_loss_gap && most_learners(options) == 1) {
     warnings.emplace_back(
@@ -350,6 +424,19 @@ std::vector<Options> schemes_of(const JobOptions& options) {
 }
 
 int longest_stride(const JobOptions& options) { return sma::longest_stride(schemes_of(options)); }
+
+bool sums_gradients(const JobOptions& options) {
+  return std::ranges::any_of(schemes_of(options), [](const Options& scheme) {
+    return scheme.scheme == Scheme::kAsyncSgd && scheme.period > 1;
+  });
+}
+
+std::string path_of_server(const JobOptions& options) {
+  if (options.synchronization.scheme == Scheme::kAsyncSgd) return options.synchronization_path;
+  const auto found = std::ranges::find_if(
+      options.switches, [](const SynchronizationSwitch& each) { return each.to.scheme == Scheme::kAsyncSgd; });
+  return found == options.switches.end() ? "" : found->path;
+}
 
 bool measures_gradients(const JobOptions& options) {
   return options.tuned && options.tuned->objective == TuningObjective::kGoodput;

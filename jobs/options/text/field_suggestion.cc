@@ -91,6 +91,8 @@ constexpr std::array kNames{
     Synonym{"ddp", "s_sgd"},
     Synonym{"allreduce", "s_sgd"},
     Synonym{"easgd", "ea_sgd"},
+    Synonym{"downpour", "async_sgd"},
+    Synonym{"parameter_server", "async_sgd"},
     Synonym{"post_local_sgd", "local_sgd"},
 };
 

@@ -14,7 +14,7 @@ int RingSize::slots(int learners) const {
   const std::int64_t batch_bytes = batch_size * static_cast<std::int64_t>(input.feature_bytes());
   const int wanted =
       is_resident ? scheduler::index_ring_slots(batches_per_pass) : scheduler::image_ring_slots(batch_bytes);
-  return steps_per_stride ? scheduler::training_ring_slots(learners, *steps_per_stride, wanted)
+  return steps_per_stride ? scheduler::training_ring_slots(learners, *steps_per_stride, steps_within_bound, wanted)
                           : scheduler::pass_ring_slots(learners, batches_per_pass, wanted);
 }
 
@@ -33,7 +33,12 @@ bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& 
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = job.training.batch_size;
-  return {split.is_resident, batch, job.data.input, split.examples / batch, longest_stride(job)};
+  return {split.is_resident,
+          batch,
+          job.data.input,
+          split.examples / batch,
+          longest_stride(job),
+          sma::most_steps_within_bound(schemes_of(job))};
 }
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {

@@ -45,6 +45,8 @@ void complete_summary(LiveRun& run) {
     summary.examples = run.examples();
     summary.epochs_begun = run.epochs(run.examples());
   }
+  summary.staleness = state.staleness;
+  sma::add(summary.staleness, state.epoch.staleness);
   summary.train_seconds = run.seconds();
   const double training_seconds = state.training_seconds + state.epoch_seconds;
   summary.images_per_second = training_seconds > 0.0 ? static_cast<double>(summary.examples) / training_seconds : 0.0;

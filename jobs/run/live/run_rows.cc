@@ -32,6 +32,7 @@ EpochRow epoch_row(const LiveRun& run, int epoch, double learning_rate, double e
                .learners_per_device = run.summary.learners_per_device,
                .replica_distance = sums.replica_distance,
                .replica_spread = sums.replica_spread,
+               .staleness = sums.staleness,
                .training_seconds = run.state.epoch_seconds,
                .evaluation_seconds = evaluation_seconds,
                .host_microseconds_per_step = mean_of(1e6 * sums.host_seconds, sums.tasks)};

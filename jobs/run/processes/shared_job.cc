@@ -10,6 +10,7 @@
 #include "engine/error.h"
 #include "engine/process/packing.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/readers/synchronization_reader.h"
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_bounds.h"
 #include "jobs/run/processes/shared_results.h"
@@ -44,6 +45,17 @@ void check_kinds(World& world, const engine::DeviceSpec& own) {
                   has_gpus ? "GPUs" : "CPU devices", world.place(others.front()), has_gpus ? "CPU devices" : "GPUs"));
 }
 
+// The server of asynchronous SGD has the learners of one process only.
+void check_server(const World& world, const JobOptions& job) {
+  const std::string path = path_of_server(job);
+  if (path.empty()) return;
+  engine::fail(
+      engine::ErrorKind::kInvalidJob,
+      "{}: the learners of async_sgd are those of one process, and this run has {} processes; start it without "
+      "mpirun or srun, or choose another scheme",
+      path, world.size());
+}
+
 // The settings of the user, with these devices.
 std::vector<std::string> with_devices(std::span<const std::string> overrides,
                                       const std::vector<engine::DeviceSpec>& devices) {
@@ -73,6 +85,7 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
                    "{}: sparse_logistic trains in one process, and {} were started; leave the launcher out", path,
                    world.size());
     }
+    check_server(world, job);
     text = job.resolved_text;
     share = share_of_devices(job.devices, world, divided);
     job = parse_job(source, with_devices(overrides, share.devices));
