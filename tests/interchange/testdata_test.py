@@ -58,8 +58,8 @@ def prepare(folder):
     trains = {attribute.i for node in graph.node for attribute in node.attribute if attribute.name == "training_mode"}
     if 1 in trains:
         raise Unfit("its batch norm takes the statistics of the mini-batch; imported ones do so in training only")
-    if not inputs or expected.dtype != np.float32 or expected.ndim not in (2, 4) or len(expected) == 0:
-        raise Unfit("its output is no image or vector of float32")
+    if not inputs or expected.dtype != np.float32 or expected.ndim not in (2, 3, 4) or len(expected) == 0:
+        raise Unfit("its output is no image, line or vector of float32")
     del graph.input[:]
     graph.input.append(inputs[0])
     for value, tensor in zip(inputs[1:], given[1:]):
