@@ -18,6 +18,8 @@ std::string_view ActivationLayer::kind() const {
       return "silu";
     case engine::ActivationKind::kRelu6:
       return "relu6";
+    case engine::ActivationKind::kHardSwish:
+      return "hard_swish";
   }
   return "";
 }

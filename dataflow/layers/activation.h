@@ -1,5 +1,5 @@
-// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu { slope: 0.01 }`, `gelu {}`, `silu {}`, `relu6 {}`: elementwise, any
-// shape.
+// `relu {}`, `tanh {}`, `sigmoid {}`, `leaky_relu { slope: 0.01 }`, `gelu {}`, `silu {}`, `relu6 {}`,
+// `hard_swish {}`: elementwise, any shape.
 #pragma once
 
 #include "dataflow/layer.h"

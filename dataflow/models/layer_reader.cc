@@ -31,6 +31,7 @@ constexpr Range<int> kColumns{0, 1023};
 constexpr Range<int> kStrideLength{1, 1024};
 constexpr Range<int> kDilationLength{1, 1024};
 constexpr Range<int> kPaddingLength{0, 1024};
+constexpr Range<int> kExtraPaddingLength{-1024, 1024};
 constexpr Range<float> kLossWeight = above(0.0F, 1000.0F);
 constexpr Range<float> kVarianceEpsilon{1e-10F, 1.0F};
 constexpr Range<float> kStatisticMomentum = above(0.0F, 1.0F);
@@ -88,6 +89,8 @@ class LayerReader {
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
       case Kind::kRelu6:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu6);
+      case Kind::kHardSwish:
+        return std::make_shared<ActivationLayer>(engine::ActivationKind::kHardSwish);
       case Kind::kDropout:
         return dropout(message_.dropout());
       case Kind::kAdd:
@@ -152,7 +155,7 @@ class LayerReader {
       report(field + ".ceil_mode", "ceil_mode does nothing with padding_mode: SAME; remove one of them");
     }
     if (message.ceil_mode() &&
-        (message.extra_padding() > 0 || message.extra_padding_height() > 0 || message.extra_padding_width() > 0)) {
+        (message.extra_padding() != 0 || message.extra_padding_height() != 0 || message.extra_padding_width() != 0)) {
       report(field + ".ceil_mode", "ceil_mode chooses the padding behind the last pixel; leave out extra_padding");
     }
     return std::make_shared<Pool2dLayer>(Pool2dLayer::Options{.kind = kind,
@@ -304,9 +307,21 @@ class LayerReader {
       report_beside_same(extra, field);
     } else {
       window.padding = extent(padding, field, kPaddingLength);
-      if (extra.is_given()) window.extra_padding = extent(extra, field, kPaddingLength);
+      if (extra.is_given()) window.extra_padding = extent(extra, field, kExtraPaddingLength);
+      report_below_none(extra, window, field);
     }
     return window;
+  }
+
+  // Reports extra padding that leaves fewer than no pixels below or to the right.
+  void report_below_none(const Length& extra, const engine::Window& window, const std::string& field) {
+    const auto check = [&](std::int64_t padding, std::int64_t more, const std::string& name) {
+      if (padding < 0 || padding + more >= 0) return;
+      report(field + "." + name,
+             fmt::format("{} must be at least {}, which leaves no padding there, not {}", name, -padding, more));
+    };
+    check(window.padding.height, window.extra_padding.height, extra.name + (extra.both ? "" : "_height"));
+    check(window.padding.width, window.extra_padding.width, extra.name + (extra.both ? "" : "_width"));
   }
 
   void report_beside_same(const Length& length, const std::string& field) {

@@ -1,15 +1,16 @@
 // Elementwise nonlinearities:
 //   relu max(x, 0)   tanh   sigmoid 1 / (1 + exp(-x))   leaky_relu x if x > 0, else slope x
-//   relu6 min(max(x, 0), 6) (Howard et al., 2017)
+//   relu6 min(max(x, 0), 6) (Howard et al., 2017)   hard_swish x relu6(x + 3) / 6 (Howard et al., 2019)
 //   gelu x (1 + erf(x / sqrt 2)) / 2 (Hendrycks and Gimpel, 2016)   silu x sigmoid(x)
-// The backward pass reads the output, so both passes may run in place. For gelu and silu it needs the input.
+// The backward pass reads the output, so both passes may run in place. For gelu, silu and hard_swish it needs the
+// input. The derivative of hard_swish is 0 at -3 and 1 at 3.
 #pragma once
 
 #include "engine/layout.h"
 
 namespace arbalest::engine {
 
-enum class ActivationKind { kRelu, kTanh, kSigmoid, kLeakyRelu, kGelu, kSilu, kRelu6 };
+enum class ActivationKind { kRelu, kTanh, kSigmoid, kLeakyRelu, kGelu, kSilu, kRelu6, kHardSwish };
 
 inline constexpr float kRelu6Limit = 6.0F;  // the largest output of kRelu6
 
@@ -23,7 +24,7 @@ struct ActivationFunction {
 
 // Whether the derivative needs the input, not only the output. Such a function cannot be part of another operator.
 constexpr bool differentiates_input(ActivationKind kind) {
-  return kind == ActivationKind::kGelu || kind == ActivationKind::kSilu;
+  return kind == ActivationKind::kGelu || kind == ActivationKind::kSilu || kind == ActivationKind::kHardSwish;
 }
 
 struct ActivationSpec {

@@ -18,7 +18,7 @@ struct Window {
   Extent2d kernel;
   Extent2d stride;
   Extent2d padding{0, 0};        // zeros added on both sides
-  Extent2d extra_padding{0, 0};  // further zeros, below and to the right only
+  Extent2d extra_padding{0, 0};  // further zeros below and to the right only; negative: fewer there, at least -padding
   Extent2d dilation{1, 1};       // for convolutions: pixels from one tap of the kernel to the next
   bool operator==(const Window&) const = default;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/cuda/convolution/one_sided_padding.h"
 #include "engine/devices.h"
 
 namespace arbalest::tests::cudnn {
@@ -62,11 +63,9 @@ std::unique_ptr<engine::Operator> NotingDevice::note(const engine::Conv2dSpec& s
   const engine::Shape output = window_output_shape(input, spec.window, spec.filters);
   traits.output = engine::cuda::make_layout(output, traits.output.dtype(), engine::cuda::order_of(traits.output));
 
-  engine::Window window = spec.window;
-  window.extra_padding = {0, 0};
-  const engine::Extent2d& extra = spec.window.extra_padding;
-  const engine::Shape read{input[0], input[1], input[2] + extra.height, input[3] + extra.width};
-  notes_.push_back({{read, weights_shape(spec), output, window, options.precision, order}, options.wants_gradient(0)});
+  const engine::cuda::EvenlyPadded read = engine::cuda::pad_evenly(input, spec.window);
+  notes_.push_back(
+      {{read.images, weights_shape(spec), output, read.window, options.precision, order}, options.wants_gradient(0)});
   return std::make_unique<PlannedConvolution>(std::move(traits));
 }
 

@@ -82,11 +82,13 @@ TEST_CASE("fusion: batch norm and add are fused with ReLU only, not with other a
                                   {"clipped5", {"norm5"}, activation(ActivationKind::kRelu6)},
                                   {"hidden6", {"clipped5"}, dense(5)},
                                   {"relu6", {"hidden6"}, activation(ActivationKind::kRelu6)},
-                                  {"logits", {"relu6"}, dense(3)}},
+                                  {"hidden7", {"relu6"}, dense(5)},
+                                  {"swish7", {"hidden7"}, activation(ActivationKind::kHardSwish)},
+                                  {"logits", {"swish7"}, dense(3)}},
                                  "logits"));
   CHECK(labels(graph) == std::vector<std::string>{"hidden", "norm1+relu1", "norm2", "tanh2", "norm3", "leaky3", "sum",
-                                                  "leaky4", "norm5", "clipped5", "hidden6+relu6", "logits", "loss",
-                                                  "accuracy"});
+                                                  "leaky4", "norm5", "clipped5", "hidden6+relu6", "hidden7", "swish7",
+                                                  "logits", "loss", "accuracy"});
   const std::vector<engine::Layout> input{{{2, 5}, engine::DType::kFloat32, 40, nullptr}};
   CHECK(std::get<engine::BatchNormSpec>(graph.nodes()[1].layer->operator_spec(input, 0)).relu);
   CHECK_FALSE(std::get<engine::BatchNormSpec>(graph.nodes()[2].layer->operator_spec(input, 0)).relu);

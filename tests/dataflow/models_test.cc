@@ -53,6 +53,7 @@ TEST_CASE("every kind of layer is read") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_gelu(); }) == "gelu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_silu(); }) == "silu");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_relu6(); }) == "relu6");
+  CHECK(kind_of([](v1::Layer& layer) { layer.mutable_hard_swish(); }) == "hard_swish");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_dropout(); }) == "dropout");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax(); }) == "softmax");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_softmax_cross_entropy(); }) == "softmax_cross_entropy");
@@ -68,7 +69,7 @@ TEST_CASE("every kind of layer is read") {
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_inner_product(); }) == "inner_product");
   CHECK(kind_of([](v1::Layer& layer) { layer.mutable_squared_error(); }) == "squared_error");
   // A new kind in the schema must be added here.
-  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 25);
+  CHECK(v1::Layer::descriptor()->FindOneofByName("kind")->field_count() == 26);
 }
 
 TEST_CASE("windows are read in both directions, with their defaults") {
@@ -103,6 +104,25 @@ TEST_CASE("extra padding lies below and to the right only, and averages may coun
   CHECK(spec.window.padding == engine::Extent2d{0, 0});
   CHECK(spec.window.extra_padding == engine::Extent2d{1, 2});
   CHECK(spec.count_padding);
+}
+
+TEST_CASE("negative extra padding leaves pixels away below and to the right") {
+  const engine::Shape image{2, 3, 8, 9};
+  v1::Layer layer;
+  layer.mutable_conv()->set_filters(4);
+  layer.mutable_conv()->set_kernel(3);
+  layer.mutable_conv()->set_padding(2);
+  layer.mutable_conv()->set_extra_padding_height(-2);
+  layer.mutable_conv()->set_extra_padding_width(-1);
+  CHECK(read_one(layer)->output_shape({&image, 1}) == engine::Shape{2, 4, 8, 10});
+  const engine::Layout input(image, engine::DType::kFloat32, 0, nullptr);
+  const auto spec = std::get<engine::Conv2dSpec>(read_one(layer)->operator_spec({&input, 1}, 0));
+  CHECK(padding_after(spec.window) == engine::Extent2d{0, 1});
+  layer.mutable_average_pool()->set_kernel(3);
+  layer.mutable_average_pool()->set_padding(2);
+  layer.mutable_average_pool()->set_extra_padding(-2);
+  layer.mutable_average_pool()->set_count_padding(true);
+  CHECK(std::get<engine::Pool2dSpec>(read_one(layer)->operator_spec({&input, 1}, 0)).count_padding);
 }
 
 TEST_CASE("padding_mode SAME gives an output of input / stride, rounded up") {

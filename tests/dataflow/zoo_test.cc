@@ -123,6 +123,11 @@ TEST_CASE("zoo: models have as many parameters as PyTorch's") {
       {"inception_v3 {}", larger, 27'161'264},
       {"inception_v3 { auxiliary_head: false }", larger, 23'834'568},
       {"mobilenet_v1 {}", imagenet, 4'231'976},
+      {"mobilenet_v2 {}", imagenet, 3'504'872},
+      {"mobilenet_v2 { width: 0.35 }", imagenet, 1'677'128},
+      {"mobilenet_v2 { width: 0.5 }", imagenet, 1'968'680},
+      {"mobilenet_v2 { width: 0.75 }", imagenet, 2'636'424},
+      {"mobilenet_v2 { width: 1.4 }", imagenet, 6'108'776},
   };
   for (const Case& of : cases) {
     CAPTURE(of.model);
@@ -147,6 +152,7 @@ TEST_CASE("zoo: the CPU has BF16 kernels for every model") {
       {"resnet { depth: 50 version: V2 }", imagenet},
       {"inception_v3 {}", image_input({3, 299, 299}, 1000)},
       {"mobilenet_v1 {}", imagenet},
+      {"mobilenet_v2 { width: 0.35 }", imagenet},
   }));
   CAPTURE(model);
   const auto device = engine::open_device(engine::parse_device("cpu"));
@@ -181,7 +187,8 @@ TEST_CASE("zoo: a dropout of 0 leaves the layer out") {
     return std::ranges::count_if(build(model, input).nodes(),
                                  [](const Graph::Node& node) { return node.layer->kind() == "dropout"; });
   };
-  for (const auto& [model, expected] : std::map<std::string, int>{{"alexnet", 2}, {"vgg", 2}, {"inception_v3", 1}}) {
+  for (const auto& [model, expected] :
+       std::map<std::string, int>{{"alexnet", 2}, {"vgg", 2}, {"inception_v3", 1}, {"mobilenet_v2", 1}}) {
     CAPTURE(model);
     const std::string common = model == "inception_v3" ? "auxiliary_head: false " : "";
     CHECK(dropouts(model + " { " + common + "}") == expected);
@@ -204,7 +211,8 @@ TEST_CASE("zoo: images smaller than the model allows are refused") {
                                                   {"resnet { version: V2 }", 1},
                                                   {"inception_v3 {}", 299},
                                                   {"inception_v3 { auxiliary_head: false }", 75},
-                                                  {"mobilenet_v1 {}", 1}};
+                                                  {"mobilenet_v1 {}", 1},
+                                                  {"mobilenet_v2 {}", 1}};
   for (const auto& [model, side] : least) {
     CAPTURE(model, side);
     FieldIssues issues;
@@ -234,7 +242,8 @@ TEST_CASE("zoo: bad options are refused") {
   CHECK(refusal("resnet_cifar { depth: 18 }") ==
         "zoo.resnet_cifar.depth | depth must be one of 20, 32, 44, 56, 110, not 18");
   CHECK(refusal("mlp { hidden: [3, 0] }") == "zoo.mlp.hidden[1] | hidden[1] must be in [1, 1048576], not 0");
-  for (const char* model : {"alexnet", "vgg", "inception_v3"}) {
+  CHECK(refusal("mobilenet_v2 { width: 0 }") == "zoo.mobilenet_v2.width | width must be in (0, 10], not 0");
+  for (const char* model : {"alexnet", "vgg", "inception_v3", "mobilenet_v2"}) {
     CHECK(refusal(fmt::format("{} {{ dropout: 1 }}", model)) ==
           fmt::format("zoo.{}.dropout | dropout must be in [0, 1), not 1", model));
   }

@@ -26,10 +26,12 @@ Floats to_floats(const Values& values) {
 
 TEST_CASE("activations agree with the reference, also in place") {
   const auto device = open_test_device();
-  const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
-                                        ActivationKind::kSigmoid, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
-                                        ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kRelu6);
-  const double scale = f.kind == ActivationKind::kRelu6 ? 12.0 : 4.0;  // some above the limit of relu6
+  const ActivationFunction f =
+      GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
+               ActivationFunction(ActivationKind::kLeakyRelu, 0.25F), ActivationKind::kGelu, ActivationKind::kSilu,
+               ActivationKind::kRelu6, ActivationKind::kHardSwish);
+  // Some values lie beyond the bounds of relu6 and hard_swish.
+  const double scale = f.kind == ActivationKind::kRelu6 || f.kind == ActivationKind::kHardSwish ? 12.0 : 4.0;
   const bool in_place = GENERATE(false, true);
   const int threads = GENERATE(from_range(thread_counts()));
   const Shape shape = GENERATE(Shape{5, 33}, Shape{1, 1}, Shape{5, 20, 7, 3}, Shape{16, 5, 3, 2}, Shape{1, 17, 1, 1},
@@ -75,7 +77,7 @@ TEST_CASE("the backward pass of an in-place activation reads the output, not the
 
 TEST_CASE("an activation that is differentiated by its input keeps it for the backward pass") {
   const auto device = open_test_device();
-  const auto kind = GENERATE(ActivationKind::kGelu, ActivationKind::kSilu);
+  const auto kind = GENERATE(ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kHardSwish);
   const Layout layout = device->plain_layout({4, 4}, DType::kFloat32);
   const auto op = device->prepare(ActivationSpec{layout, kind}, {});
   CHECK_FALSE(op->traits().in_place_forward);
@@ -88,7 +90,7 @@ TEST_CASE("an activation that is differentiated by its input keeps it for the ba
 TEST_CASE("activations of NaN and of numbers far from zero") {
   const auto device = open_test_device();
   const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
-                                        ActivationKind::kGelu, ActivationKind::kSilu);
+                                        ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kHardSwish);
   OperatorCase of;
   of.input = device->plain_layout({4}, DType::kFloat32);
   of.spec = ActivationSpec{of.input, f};
@@ -115,6 +117,26 @@ TEST_CASE("relu6 keeps values between its bounds, and only these have a gradient
     const OperatorRun run = run_operator(*device, of, {});
     CHECK(run.output == Floats{0.0F, 0.0F, 0.0F, 0.5F, 5.5F, 6.0F, 6.0F, 6.0F});
     CHECK(run.input_gradient == Floats{0.0F, 0.0F, 0.0F, 4.0F, 5.0F, 0.0F, 0.0F, 0.0F});
+  }
+}
+
+TEST_CASE("hard swish has the derivative 0 up to -3 and 1 from 3 on, as in PyTorch") {
+  const auto device = open_test_device();
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(in.name);
+    OperatorCase of;
+    of.input = device->plain_layout({8}, in.dtype);
+    of.spec = ActivationSpec{of.input, ActivationKind::kHardSwish};
+    of.input_values = {-64.0, -3.0, -1.5, 0.0, 1.5, 3.0, 4.0, 64.0};
+    of.output_gradient = {1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0};
+    const OperatorRun run = run_operator(*device, of, {});
+    const Values outputs{0.0, 0.0, -0.375, 0.0, 1.125, 3.0, 4.0, 64.0};
+    const Values gradients{0.0, 0.0, 0.0, 2.0, 6.0, 8.0, 16.0, 32.0};
+    for (std::size_t e = 0; e < outputs.size(); ++e) {
+      CAPTURE(of.input_values[e]);
+      CHECK(std::abs(static_cast<double>(run.output[e]) - outputs[e]) < 1e-6);
+      CHECK(std::abs(static_cast<double>(run.input_gradient[e]) - gradients[e]) < 1e-6);
+    }
   }
 }
 

@@ -54,6 +54,7 @@ const Case kCases[] = {
     {"padding, more blocks than are correlated at once", {112, 16, 16, 16}, 16, {{3, 3}, {1, 1}, {1, 1}}},
     {"padding and strides", {32, 18, 9, 10}, 21, {{5, 3}, {2, 2}, {2, 1}}},
     {"more padding at one side, and more than the kernel reads", {16, 3, 4, 6}, 5, {{3, 3}, {1, 2}, {3, 1}, {0, 2}}},
+    {"more padding above and to the left", {16, 3, 5, 6}, 5, {{3, 3}, {1, 2}, {2, 1}, {-2, -1}}},
     {"one channel, padding", {16, 1, 6, 6}, 4, {{3, 3}, {1, 1}, {1, 1}}},
     {"one channel, an even kernel, strides", {16, 1, 9, 10}, 4, {{3, 4}, {1, 2}}},
     {"one by one", {32, 14, 3, 3}, 13, {{1, 1}, {1, 1}}},

@@ -39,6 +39,9 @@ const PoolCase kPools[] = {
     {"one more pixel below and to the right", {3, 20, 6, 6}, {{3, 3}, {2, 2}, {0, 0}, {1, 1}}},
     {"one more pixel to the right, three channels", {2, 3, 8, 8}, {{2, 3}, {2, 2}, {0, 0}, {0, 1}}},
     {"padded, one more pixel below", {2, 17, 8, 7}, {{3, 3}, {2, 2}, {1, 1}, {1, 0}}},
+    {"one more pixel above and to the left", {3, 20, 6, 6}, {{3, 3}, {2, 2}, {1, 1}, {-1, -1}}},
+    {"two more pixels above, one more to the right", {2, 3, 8, 8}, {{3, 3}, {2, 2}, {2, 0}, {-2, 1}}},
+    {"sixteen examples, one more pixel to the left", {16, 5, 4, 5}, {{3, 3}, {2, 1}, {1, 1}, {0, -1}}},
     {"the last window has one pixel of four by four", {2, 16, 5, 9}, {{4, 4}, {4, 4}, {0, 0}, {3, 3}}},
 };
 

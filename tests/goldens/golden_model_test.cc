@@ -19,7 +19,7 @@ const Names kResnetCifar{"resnet_cifar20", "resnet_cifar32", "resnet_cifar44", "
 const Names kResnet{"resnet18", "resnet34", "resnet50", "resnet101", "resnet152"};
 const Names kOtherResnets{"resnet50_v1", "resnet18_v2", "resnet50_v2"};
 const Names kInception{"inception_v3", "inception_v3_plain"};
-const Names kMobilenet{"mobilenet_v1"};
+const Names kMobilenet{"mobilenet_v1", "mobilenet_v2"};
 
 void check_goldens(const Names& names) {
   for (const std::string& name : names) check_golden(name);
@@ -34,7 +34,7 @@ TEST_CASE("golden: ResNet for CIFAR", "[golden]") { check_goldens(kResnetCifar);
 TEST_CASE("golden: ResNet", "[golden]") { check_goldens(kResnet); }
 TEST_CASE("golden: other versions of ResNet", "[golden]") { check_goldens(kOtherResnets); }
 TEST_CASE("golden: Inception-v3", "[golden]") { check_goldens(kInception); }
-TEST_CASE("golden: MobileNet-v1", "[golden]") { check_goldens(kMobilenet); }
+TEST_CASE("golden: MobileNets", "[golden]") { check_goldens(kMobilenet); }
 
 TEST_CASE("golden: every golden file is tested") {
   std::set<std::string> compared;

@@ -337,6 +337,10 @@ class MobilenetV1(nn.Module):
         return self.fc(self.features(x).mean((2, 3)))
 
 
+def mobilenet_v2(image, classes):
+    return torchvision.models.mobilenet_v2(num_classes=classes, dropout=0.0)
+
+
 # --- The goldens ---
 
 GRAY = [1, 28, 28]
@@ -364,6 +368,7 @@ CASES = {
     "matrix_factorization": ("matrix_factorization { width: 12 }", lambda _, sizes: MatrixFactorization(sizes, 12), [2],
                              [40, 30], 64),
     "mobilenet_v1": ("mobilenet_v1 {}", MobilenetV1, colored(64), 10, 8),
+    "mobilenet_v2": ("mobilenet_v2 { dropout: 0 }", mobilenet_v2, colored(64), 10, 8),
     "inception_v3": ("inception_v3 { dropout: 0 }", inception_v3, colored(299), 10, 4),
     "inception_v3_plain": ("inception_v3 { auxiliary_head: false dropout: 0 }",
                            lambda i, c: inception_v3(i, c, False), colored(107), 10, 4),
@@ -381,7 +386,7 @@ for depth, version in [(18, "V1_5"), (34, "V1_5"), (50, "V1_5"), (101, "V1_5"), 
 
 # First salt for models whose earlier mini-batches have ties in Arbalest.
 FIRST_SALT = {"lenet_bn": 1, "inception_v3": 1}
-# Minimum distance, in standard deviations, of a ReLU's input from 0 and of a maximum from the next value. It is set for
+# Minimum distance, in standard deviations, of a ReLU's input from 0 (for ReLU6 also from 6) and of a maximum from the next value. It is set for
 # models for which PyTorch's float32 agrees with float64, but the kernels of some processors do not.
 LEAST_MARGIN = {"vgg16_bn": 5e-6}
 SHIFT = 2.5  # initial shift of batch normalization
@@ -415,10 +420,11 @@ class Margins:
         self.least = (math.inf, "")
         self.hooks = []
         for name, module in model.named_modules():
-            margins = {nn.ReLU: self.of_relu, nn.MaxPool2d: self.of_maximum}.get(type(module))
+            margins = {nn.ReLU: self.of_relu, nn.ReLU6: self.of_relu6,
+                       nn.MaxPool2d: self.of_maximum}.get(type(module))
             if margins is None:
                 continue
-            if margins == self.of_relu:
+            if margins in (self.of_relu, self.of_relu6):
                 module.inplace = False  # the hook reads its input afterwards
             self.hooks.append(module.register_forward_hook(lambda m, x, _, n=name, f=margins: self.add(n, f(m, x[0]), x[0])))
 
@@ -432,6 +438,10 @@ class Margins:
     @staticmethod
     def of_relu(_, features):
         return features.detach().abs()
+
+    @staticmethod
+    def of_relu6(_, features):
+        return torch.minimum(features.detach().abs(), (features.detach() - 6).abs())
 
     @staticmethod
     def of_maximum(module, features):

@@ -47,6 +47,12 @@ CASES = {
       layers { name: "e" input: "d" average_pool { kernel: 3 extra_padding: 2 stride: 2 } }
       layers { name: "f" input: "d" average_pool { kernel: 3 extra_padding: 2 stride: 2 count_padding: true } }
       layers { name: "g" input: ["e", "f"] add {} }""",
+    "padding_before": """
+      layers { name: "a" input: "image" conv { filters: 6 kernel: 3 stride: 2 padding: 1 extra_padding: -1 } }
+      layers { name: "b" input: "a" max_pool { kernel: 3 stride: 1 padding: 2 extra_padding_height: -2 extra_padding_width: -1 } }
+      layers { name: "c" input: "b" average_pool { kernel: 3 stride: 2 padding: 1 extra_padding: -1 } }
+      layers { name: "d" input: "b" average_pool { kernel: 3 stride: 2 padding: 1 extra_padding: -1 count_padding: true } }
+      layers { name: "e" input: ["c", "d"] add {} }""",
     "count_padding": """
       layers { name: "a" input: "image" average_pool { kernel: 3 stride: 2 padding: 1 count_padding: true } }""",
     "activations": """
@@ -58,7 +64,9 @@ CASES = {
       layers { name: "f" input: "image" silu {} }
       layers { name: "wide" input: "image" batch_norm { epsilon: 1e-3 momentum: 0.3 } }
       layers { name: "g" input: "wide" relu6 {} }
-      layers { name: "h" input: ["a", "b", "c", "d", "e", "f", "g"] concat {} }""",
+      layers { name: "far" input: "image" batch_norm { epsilon: 2e-3 } }
+      layers { name: "i" input: "far" hard_swish {} }
+      layers { name: "h" input: ["a", "b", "c", "d", "e", "f", "g", "i"] concat {} }""",
     "normalization": """
       layers { name: "a" input: "image" local_response_norm { size: 3 alpha: 0.5 beta: 0.6 k: 1.5 } }
       layers { name: "b" input: "a" conv { filters: 7 kernel: 3 } }
@@ -84,7 +92,7 @@ CASES = {
       layers { name: "fc.bias" input: ["logits.weight", "image"] add {} }""",
 }
 # ONNX's momentum is the weight of the old statistics.
-MOMENTA = {"activations": [0.7], "normalization": [0.9, 0.9]}
+MOMENTA = {"activations": [0.7, 0.9], "normalization": [0.9, 0.9]}
 
 
 def last_layer(layers):

@@ -12,6 +12,7 @@ try:
     import numpy as np
     import torch
     from torch import nn
+    from torch.nn import functional
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(4)
@@ -41,28 +42,57 @@ class Block(nn.Module):
         return self.relu(self.bn2(self.conv2(y)) + self.downsample(x))
 
 
+class HardSwishByHand(nn.Module):
+    """Hard swish as models write it that do not use PyTorch's."""
+
+    def __init__(self, scales_gate):
+        super().__init__()
+        self.scales_gate = scales_gate
+
+    def forward(self, x):
+        gate = functional.relu6(x + 3)
+        return x * (gate / 6) if self.scales_gate else x * gate / 6
+
+
 class Network(nn.Module):
     def __init__(self):
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, 16, 7, 2, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU6(),
                                   nn.MaxPool2d(3, 2, 1))
         self.layer1 = nn.Sequential(Block(16, 16, 1), Block(16, FEATURES, 2))
-        self.functions = nn.Sequential(nn.GELU(), nn.SiLU(), nn.LeakyReLU(0.2), nn.ZeroPad2d((0, 1, 0, 1)),
-                                       nn.Conv2d(FEATURES, FEATURES, 2, groups=4))
+        self.functions = nn.Sequential(nn.GELU(), nn.SiLU(), nn.LeakyReLU(0.2), nn.BatchNorm2d(FEATURES),
+                                       nn.Hardswish(), HardSwishByHand(False), HardSwishByHand(True),
+                                       nn.ZeroPad2d((0, 1, 0, 1)), nn.Conv2d(FEATURES, FEATURES, 2, groups=4))
         self.pool = nn.AdaptiveAvgPool2d(1)
         self.dropout = nn.Dropout(0.2)
-        self.fc = nn.Linear(FEATURES, 10)
+        self.hidden = nn.Sequential(nn.Linear(FEATURES, 12), nn.Hardswish(), HardSwishByHand(False))
+        self.fc = nn.Linear(12, 10)
 
     def forward(self, x):
         x = self.pool(self.functions(self.layer1(self.stem(x))))
-        return self.fc(self.dropout(torch.flatten(x, 1)))
+        return self.fc(self.dropout(self.hidden(torch.flatten(x, 1))))
 
 
-def random_network():
+class Signals(nn.Module):
+    """A network on lines [n, c, w]."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv1d(3, 12, 5, stride=2, padding=2, bias=False), nn.BatchNorm1d(12), nn.ReLU(), nn.MaxPool1d(3, 2, 1),
+            nn.ConstantPad1d((2, 0), 0.0), nn.Conv1d(12, 12, 3, groups=12), nn.Hardswish(), nn.AvgPool1d(2),
+            nn.Conv1d(12, 16, 3, dilation=2), nn.Sigmoid())
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.fc(self.features(x).mean(2))
+
+
+def random_network(kind):
     torch.manual_seed(3)
-    network = Network()
+    network = kind()
     for module in network.modules():
-        if isinstance(module, nn.BatchNorm2d):
+        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
             module.running_mean.normal_()
             module.running_var.uniform_(0.5, 1.5)
     return network
@@ -92,7 +122,7 @@ class TorchImport(unittest.TestCase):
             return (run / "job.txtpb").read_text(encoding="utf-8"), tensors_in(run / "model.safetensors")
 
     def setUp(self):
-        self.network = random_network()
+        self.network = random_network(Network)
         self.example = torch.randn(4, 3, 64, 48)
 
     def test_in_training_mode_with_batch_norm_and_the_names_of_weights(self):
@@ -102,6 +132,7 @@ class TorchImport(unittest.TestCase):
                     if not name.endswith("num_batches_tracked")}
         self.assertEqual(tensors, expected)
         self.assertNotIn("momentum", job)  # PyTorch's default is ours; ONNX has 0.9 for it
+        self.assertEqual(job.count("hard_swish"), 5)
         for kind in ("gelu", "silu", "relu6", "leaky_relu", "batch_norm", "global_average_pool", "extra_padding: 1"):
             self.assertIn(kind, job)
 
@@ -110,6 +141,13 @@ class TorchImport(unittest.TestCase):
 
     def test_in_evaluation_mode_with_a_fixed_batch(self):
         self.check(self.network.eval(), self.example, dynamo=False)
+
+    def test_lines_become_images_of_one_row(self):
+        job, tensors = self.check(random_network(Signals).eval(), torch.randn(4, 3, 90), dynamo=False,
+                                  dynamic_axes={"x": {0: "n"}})
+        self.assertIn("height: 1", job)
+        self.assertIn("extra_padding_width: -2", job)
+        self.assertEqual(tensors["features.0.weight"], [12, 3, 1, 5])
 
     def test_the_newer_exporter_with_weights_in_a_file_beside_the_model(self):
         try:

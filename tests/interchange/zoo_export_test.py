@@ -40,6 +40,8 @@ MODELS = {
     "inception_v3": ("inception_v3 {}", (3, 299, 299, 12)),
     "inception_v3_plain": ("inception_v3 { auxiliary_head: false }", (3, 139, 107, 12)),
     "mobilenet_v1": ("mobilenet_v1 {}", (3, 96, 96, 30)),
+    "mobilenet_v2": ("mobilenet_v2 {}", (3, 96, 64, 30)),
+    "mobilenet_v2_narrow": ("mobilenet_v2 { width: 0.35 }", (3, 64, 64, 30)),
 }
 RATINGS = 'ratings { directory: "." sizes: [50, 70] }'
 IDS = (50, 70)

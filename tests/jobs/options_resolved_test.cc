@@ -253,7 +253,9 @@ TEST_CASE("the resolved text has every field and gives the same job") {
            layers { name: "g" input: "e" local_response_norm {} }
            layers { name: "f" input: "g" leaky_relu {} }
            layers { name: "r" input: "f" relu6 {} }
-           layers { name: "d" input: "r" dropout {} }
+           layers { name: "h" input: "r" hard_swish {} }
+           layers { name: "v" input: "h" conv { filters: 3 kernel: 3 padding: 1 extra_padding: -1 } }
+           layers { name: "d" input: "v" dropout {} }
            layers { name: "logits" input: "d" dense { units: 10 bias { initializer { gaussian {} } } } }
            layers { name: "loss" input: "logits" input: "label" softmax_cross_entropy {} }
          }
@@ -370,6 +372,8 @@ TEST_CASE("every model of the zoo equals its list of layers") {
                                         "inception_v3 {}",
                                         "inception_v3 { auxiliary_head: false dropout: 0.25 }",
                                         "mobilenet_v1 {}",
+                                        "mobilenet_v2 {}",
+                                        "mobilenet_v2 { width: 1.4 dropout: 0 }",
                                         "matrix_factorization {}",
                                         "matrix_factorization { width: 3 mean: 3.5 }"};
   std::set<std::string> kinds;

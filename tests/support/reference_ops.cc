@@ -224,6 +224,9 @@ Values activation(const Values& input, const ActivationFunction& f) {
       case ActivationKind::kRelu6:
         output.push_back(std::clamp(x, 0.0, 6.0));
         break;
+      case ActivationKind::kHardSwish:
+        output.push_back(x * std::clamp(x + 3.0, 0.0, 6.0) / 6.0);
+        break;
     }
   }
   return output;
@@ -257,6 +260,9 @@ Values activation_gradient(const Values& read, const ActivationFunction& f, cons
       }
       case ActivationKind::kRelu6:
         gradient.push_back(y > 0.0 && y < 6.0 ? output_gradient[e] : 0.0);
+        break;
+      case ActivationKind::kHardSwish:
+        gradient.push_back(output_gradient[e] * (y <= -3.0 ? 0.0 : y >= 3.0 ? 1.0 : (2.0 * y + 3.0) / 6.0));
         break;
     }
   }

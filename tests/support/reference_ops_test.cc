@@ -27,11 +27,14 @@ TEST_CASE("reference convolution: a group sees its own channels, a dilated kerne
   CHECK(conv2d({1, 1, 1, 4}, {1, 2, 3, 4}, {1, 10}, {}, 1, dilated) == Values{31, 42});
   const Window extra{.kernel = {1, 2}, .stride = {1, 2}, .extra_padding = {0, 1}};
   CHECK(conv2d({1, 1, 1, 3}, {1, 2, 3}, {1, 10}, {}, 1, extra) == Values{21, 3});
+  const Window before{.kernel = {1, 2}, .stride = {1, 2}, .padding = {0, 1}, .extra_padding = {0, -1}};
+  CHECK(conv2d({1, 1, 1, 3}, {1, 2, 3}, {1, 10}, {}, 1, before) == Values{10, 32});
 }
 
 TEST_CASE("reference convolution: gradients agree with central differences") {
-  const Window window = GENERATE(Window{{3, 3}, {1, 1}, {1, 1}}, Window{{2, 3}, {2, 1}, {0, 1}},
-                                 Window{{3, 2}, {2, 1}, {1, 0}, {1, 1}, {1, 2}});
+  const Window window =
+      GENERATE(Window{{3, 3}, {1, 1}, {1, 1}}, Window{{2, 3}, {2, 1}, {0, 1}},
+               Window{{3, 2}, {2, 1}, {1, 0}, {1, 1}, {1, 2}}, Window{{3, 3}, {1, 2}, {2, 1}, {-1, -1}});
   const std::int64_t groups = GENERATE(1, 2, 4);
   const Shape shape{2, 4, 5, 4};
   const std::int64_t filters = 4;
@@ -120,12 +123,13 @@ TEST_CASE("reference local response normalization: two channels by hand, and gra
 }
 
 TEST_CASE("reference activations: gradients agree with central differences") {
-  const ActivationFunction f = GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh,
-                                        ActivationKind::kSigmoid, ActivationFunction(ActivationKind::kLeakyRelu, 0.25F),
-                                        ActivationKind::kGelu, ActivationKind::kSilu, ActivationKind::kRelu6);
+  const ActivationFunction f =
+      GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
+               ActivationFunction(ActivationKind::kLeakyRelu, 0.25F), ActivationKind::kGelu, ActivationKind::kSilu,
+               ActivationKind::kRelu6, ActivationKind::kHardSwish);
   Values input = random_values(40, 7);
-  if (f.kind == ActivationKind::kRelu6) {
-    for (double& value : input) value *= 12.0;  // some of them above 6
+  if (f.kind == ActivationKind::kRelu6 || f.kind == ActivationKind::kHardSwish) {
+    for (double& value : input) value *= 12.0;  // some of them beyond the bounds
   }
   const Values direction = random_values(40, 8);
   const auto of_input = [&](const Values& x) { return dot(activation(x, f), direction); };

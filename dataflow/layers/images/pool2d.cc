@@ -59,8 +59,9 @@ std::int64_t Pool2dLayer::forward_flops(std::span<const Shape> inputs) const {
 engine::OperatorSpec Pool2dLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
   const engine::Window window = place(inputs[0].shape());
   // The overhang beyond an image without padding is never counted.
-  const bool has_padding =
-      options_.padding_mode == PaddingMode::kSame || engine::padding_after(options_.window) != engine::Extent2d{0, 0};
+  const engine::Extent2d none{0, 0};
+  const bool has_padding = options_.padding_mode == PaddingMode::kSame || options_.window.padding != none ||
+                           engine::padding_after(options_.window) != none;
   return engine::Pool2dSpec{inputs[0], options_.kind, window, options_.count_padding && has_padding};
 }
 

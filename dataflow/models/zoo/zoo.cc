@@ -8,6 +8,7 @@
 #include "dataflow/models/zoo/matrix_factorization.h"
 #include "dataflow/models/zoo/mlp.h"
 #include "dataflow/models/zoo/mobilenet_v1.h"
+#include "dataflow/models/zoo/mobilenet_v2.h"
 #include "dataflow/models/zoo/resnet.h"
 #include "dataflow/models/zoo/resnet_cifar.h"
 #include "dataflow/models/zoo/vgg.h"
@@ -43,6 +44,8 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
       return inception_v3(zoo.inception_v3(), builder);
     case v1::Zoo::kMobilenetV1:
       return mobilenet_v1(builder);
+    case v1::Zoo::kMobilenetV2:
+      return mobilenet_v2(zoo.mobilenet_v2(), builder);
     case v1::Zoo::kMatrixFactorization:
       return matrix_factorization(zoo.matrix_factorization(), builder);
     case v1::Zoo::MODEL_NOT_SET:

@@ -104,6 +104,8 @@ v1::Dense& ZooBuilder::dense(const std::string& name, int units) {
 
 void ZooBuilder::relu(const std::string& name) { add_layer(name).mutable_relu(); }
 
+void ZooBuilder::relu6(const std::string& name) { add_layer(name).mutable_relu6(); }
+
 void ZooBuilder::local_response_norm(const std::string& name) { add_layer(name).mutable_local_response_norm(); }
 
 void ZooBuilder::dropout(const std::string& name, float ratio) {

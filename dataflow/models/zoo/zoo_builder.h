@@ -40,10 +40,13 @@ class ZooBuilder {
   // layers must not be used.
   ZooBuilder(std::string path, const InputDescription& input, FieldIssues& issues);
 
-  // Checks an option. All options must be checked before the first layer is added.
+  // Checks an option, and returns whether it is in the range. All options must be checked before the first layer is
+  // added.
   template <typename T>
-  void check_range(const std::string& field, T value, const Range<T>& range) {
-    issues_.add(path_ + "." + field, out_of_range(field, value, range));
+  bool check_range(const std::string& field, T value, const Range<T>& range) {
+    const std::string issue = out_of_range(field, value, range);
+    issues_.add(path_ + "." + field, issue);
+    return issue.empty();
   }
   // Returns the entry of `choices` for `value`; without one, reports the known values and returns null.
   template <typename T>
@@ -78,6 +81,7 @@ class ZooBuilder {
   void global_average_pool(const std::string& name);
   v1::Dense& dense(const std::string& name, int units);
   void relu(const std::string& name);
+  void relu6(const std::string& name);
   void local_response_norm(const std::string& name);
   // Adds no layer if the ratio is 0.
   void dropout(const std::string& name, float ratio);

@@ -42,6 +42,11 @@ void fill(v1::InceptionV3& inception) {
   if (!inception.has_dropout()) inception.set_dropout(kDropout);
 }
 
+void fill(v1::MobilenetV2& mobilenet) {
+  if (!mobilenet.has_width()) mobilenet.set_width(1.0);
+  if (!mobilenet.has_dropout()) mobilenet.set_dropout(0.2F);
+}
+
 void fill(v1::MatrixFactorization& factorization) {
   if (!factorization.has_width()) factorization.set_width(16);
   if (!factorization.has_mean()) factorization.set_mean(0.0F);
@@ -56,6 +61,7 @@ void fill_zoo_defaults(v1::Zoo& zoo) {
   if (zoo.has_vgg()) fill(*zoo.mutable_vgg());
   if (zoo.has_resnet_cifar()) fill(*zoo.mutable_resnet_cifar());
   if (zoo.has_resnet()) fill(*zoo.mutable_resnet());
+  if (zoo.has_mobilenet_v2()) fill(*zoo.mutable_mobilenet_v2());
   if (zoo.has_matrix_factorization()) fill(*zoo.mutable_matrix_factorization());
   if (zoo.has_inception_v3()) fill(*zoo.mutable_inception_v3());
 }

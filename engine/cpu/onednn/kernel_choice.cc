@@ -27,6 +27,8 @@ dnnl::algorithm algorithm_of(ActivationKind kind) {
       return dnnl::algorithm::eltwise_swish;
     case ActivationKind::kRelu6:  // the gradient passes where 0 < output < 6; a NaN becomes 0, as in oneDNN's ReLU
       return dnnl::algorithm::eltwise_clip_v2_use_dst_for_bwd;
+    case ActivationKind::kHardSwish:
+      return dnnl::algorithm::eltwise_hardswish;
   }
   fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
 }

@@ -5,6 +5,7 @@
 
 #include "engine/alignment.h"
 #include "engine/cuda/convolution/convolution_pass.h"
+#include "engine/cuda/convolution/one_sided_padding.h"
 #include "engine/cuda/convolution/pad_or_crop.h"
 #include "engine/cuda/layout/layout.h"
 #include "engine/cuda/layout/transpose.h"
@@ -24,16 +25,15 @@ Order order_for(Precision precision) {
   return precision == Precision::kFloat32 ? Order::kCanonical : Order::kChannelsLast;
 }
 
-// Shape of the input with the extra zeros on one side, which cuDNN cannot add itself.
-Shape padded_shape(const Conv2dSpec& spec) {
+// The input with the zeros on one side, which cuDNN cannot add itself.
+EvenlyPadded padded(const Conv2dSpec& spec) {
   const Shape& input = spec.input.shape();
-  const Extent2d& extra = spec.window.extra_padding;
-  const Shape padded{input[0], input[1], input[2] + extra.height, input[3] + extra.width};
-  if (padded != input && padded.elements() > std::numeric_limits<std::int32_t>::max()) {
+  EvenlyPadded result = pad_evenly(input, spec.window);
+  if (result.images != input && result.images.elements() > std::numeric_limits<std::int32_t>::max()) {
     fail(ErrorKind::kDevice, "a GPU pads fewer than 2^31 elements at once, not {}; use smaller batches",
-         to_string(padded));
+         to_string(result.images));
   }
-  return padded;
+  return result;
 }
 
 // With one channel or one pixel, the channels-last order equals the canonical order.
@@ -49,6 +49,7 @@ class Conv2d final : public LinearOperator {
   void run_forward(const LinearForward& of, const StreamContext& context) const override;
   void run_backward(const LinearBackward& of, const StreamContext& context) const override;
 
+  // `spec`: with the window that cuDNN gets.
   void choose_algorithms(const Conv2dSpec& spec, Precision precision, const LibraryQuestions::Turn& turn);
   void set_traits(const Conv2dSpec& spec, const PrepareOptions& options);
   // The output as a matrix [pixels, channels].
@@ -61,6 +62,7 @@ class Conv2d final : public LinearOperator {
   void deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const;
 
   const Shape input_shape_;
+  const EvenlyPadded padded_;
   const Shape read_shape_;  // shape of the input as cuDNN reads it
   const Shape weights_shape_;
   const Shape output_shape_;
@@ -89,7 +91,8 @@ class Conv2d final : public LinearOperator {
 Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options, LibraryQuestions& questions)
     : LinearOperator(options, spec.bias, spec.activation),
       input_shape_(spec.input.shape()),
-      read_shape_(padded_shape(spec)),
+      padded_(padded(spec)),
+      read_shape_(padded_.images),
       weights_shape_(weights_shape(spec)),
       output_shape_(window_output_shape(input_shape_, spec.window, spec.filters)),
       order_(order_for(options.precision)),
@@ -98,7 +101,9 @@ Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options, LibraryQue
       input_as_read_(arrangement_in(order_, read_shape_, type_)),
       weights_as_read_(arrangement_in(order_, weights_shape_, type_)),
       pads_input_(read_shape_ != input_shape_) {
-  choose_algorithms(spec, options.precision, questions.take_turn());
+  Conv2dSpec read = spec;
+  read.window = padded_.window;
+  choose_algorithms(read, options.precision, questions.take_turn());
   set_traits(spec, options);
 }
 
@@ -133,7 +138,8 @@ void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
 
 void Conv2d::read_input(const void* input, void* copy, cudaStream_t stream) const {
   if (pads_input_) {
-    pad_or_crop(input, input_as_it_lies_, input_shape_, copy, input_as_read_, read_shape_, stream);
+    const Extent2d first{-padded_.before.height, -padded_.before.width};
+    pad_or_crop(input, input_as_it_lies_, input_shape_, copy, input_as_read_, read_shape_, first, stream);
   } else {
     transpose(input, input_as_it_lies_, copy, input_as_read_, input_shape_, stream);
   }
@@ -141,7 +147,8 @@ void Conv2d::read_input(const void* input, void* copy, cudaStream_t stream) cons
 
 void Conv2d::deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const {
   if (pads_input_) {
-    pad_or_crop(produced, input_as_read_, read_shape_, gradient, input_as_it_lies_, input_shape_, stream);
+    pad_or_crop(produced, input_as_read_, read_shape_, gradient, input_as_it_lies_, input_shape_, padded_.before,
+                stream);
   } else {
     transpose(produced, input_as_read_, gradient, input_as_it_lies_, input_shape_, stream);
   }

@@ -18,8 +18,14 @@ struct Images {
   bool channels_last;
 };
 
+struct Pixel {
+  std::int32_t y;
+  std::int32_t x;
+};
+
 template <typename From, typename To>
-__global__ void copy_pixels(const From* from, Images from_images, To* to, Images to_images, std::int64_t elements) {
+__global__ void copy_pixels(const From* from, Images from_images, To* to, Images to_images, Pixel first_pixel,
+                            std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     auto rest = static_cast<std::int32_t>(i);
     const auto take = [&](std::int32_t extent) {
@@ -28,11 +34,11 @@ __global__ void copy_pixels(const From* from, Images from_images, To* to, Images
       return coordinate;
     };
     std::int32_t c = to_images.channels_last ? take(to_images.channels) : 0;
-    const std::int32_t x = take(to_images.width);
-    const std::int32_t y = take(to_images.height);
+    const std::int32_t x = take(to_images.width) + first_pixel.x;
+    const std::int32_t y = take(to_images.height) + first_pixel.y;
     if (!to_images.channels_last) c = take(to_images.channels);
     float value = 0.0F;
-    if (y < from_images.height && x < from_images.width) {
+    if (y >= 0 && y < from_images.height && x >= 0 && x < from_images.width) {
       const std::int64_t first = std::int64_t{rest} * from_images.channels * from_images.height * from_images.width;
       const std::int64_t place = from_images.channels_last
                                      ? (std::int64_t{y} * from_images.width + x) * from_images.channels + c
@@ -49,16 +55,16 @@ Images make_images(const Shape& shape, const Arrangement& arrangement) {
 }
 
 template <typename From, typename To>
-void launch_copy(const void* from, const Images& from_images, void* to, const Images& to_images, std::int64_t elements,
-                 cudaStream_t stream) {
+void launch_copy(const void* from, const Images& from_images, void* to, const Images& to_images,
+                 const Pixel& first_pixel, std::int64_t elements, cudaStream_t stream) {
   launch(copy_pixels<From, To>, blocks_for(elements), stream, static_cast<const From*>(from), from_images,
-         static_cast<To*>(to), to_images, elements);
+         static_cast<To*>(to), to_images, first_pixel, elements);
 }
 
 }  // namespace
 
 void pad_or_crop(const void* from, const Arrangement& from_arrangement, const Shape& from_shape, void* to,
-                 const Arrangement& to_arrangement, const Shape& to_shape, cudaStream_t stream) {
+                 const Arrangement& to_arrangement, const Shape& to_shape, const Extent2d& first, cudaStream_t stream) {
   ARBALEST_CHECK(from_shape[0] == to_shape[0] && from_shape[1] == to_shape[1]);
   ARBALEST_CHECK(to_shape.elements() <= std::numeric_limits<std::int32_t>::max());
   const bool reads_halves = from_arrangement.dtype == DType::kBFloat16;
@@ -66,8 +72,9 @@ void pad_or_crop(const void* from, const Arrangement& from_arrangement, const Sh
   const auto run = reads_halves    ? (writes_halves ? launch_copy<BFloat16, BFloat16> : launch_copy<BFloat16, float>)
                    : writes_halves ? launch_copy<float, BFloat16>
                                    : launch_copy<float, float>;
-  run(from, make_images(from_shape, from_arrangement), to, make_images(to_shape, to_arrangement), to_shape.elements(),
-      stream);
+  const Pixel first_pixel{static_cast<std::int32_t>(first.height), static_cast<std::int32_t>(first.width)};
+  run(from, make_images(from_shape, from_arrangement), to, make_images(to_shape, to_arrangement), first_pixel,
+      to_shape.elements(), stream);
 }
 
 }  // namespace arbalest::engine::cuda

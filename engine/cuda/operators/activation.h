@@ -61,6 +61,14 @@ struct Silu {
   }
 };
 
+struct HardSwish {
+  static constexpr bool kReadsInput = true;
+  __device__ float output(float x) const { return x * Relu6{}.output(x + 3.0F) / 6.0F; }
+  __device__ float gradient(float x, float dy) const {
+    return x <= -3.0F ? 0.0F : x >= 3.0F ? dy : dy * (x / 3.0F + 0.5F);
+  }
+};
+
 // Returns body(Relu{}), body(Tanh{}) ... for a function that differentiates its output.
 template <typename Body>
 auto with_function(const ActivationFunction& f, const Body& body) {
@@ -77,6 +85,7 @@ auto with_function(const ActivationFunction& f, const Body& body) {
       return body(Relu6{});
     case ActivationKind::kGelu:
     case ActivationKind::kSilu:
+    case ActivationKind::kHardSwish:
       break;
   }
   fail(ErrorKind::kInternal, "activation {} cannot be part of another operator", static_cast<int>(f.kind));
@@ -87,6 +96,7 @@ template <typename Body>
 auto with_any_function(const ActivationFunction& f, const Body& body) {
   if (f.kind == ActivationKind::kGelu) return body(Gelu{});
   if (f.kind == ActivationKind::kSilu) return body(Silu{});
+  if (f.kind == ActivationKind::kHardSwish) return body(HardSwish{});
   return with_function(f, body);
 }
 

@@ -117,6 +117,9 @@ class LayerWriter {
       case Kind::kGelu:
         put_gelu();
         break;
+      case Kind::kHardSwish:
+        put_hard_swish();
+        break;
     }
     return layer_.output;
   }
@@ -128,6 +131,14 @@ class LayerWriter {
     const std::string sum = step("Add", "add", {erf, writer_.number(1.0F)}).output(0);
     const std::string product = step("Mul", "mul", {input(), sum}).output(0);
     finish("Mul", {product, writer_.number(0.5F)});
+  }
+
+  // x hard_sigmoid(x); the operator HardSwish exists from operator set 14 on.
+  void put_hard_swish() {
+    onnx::Node& gate = step("HardSigmoid", "hard_sigmoid", {input()});
+    set_attribute(gate, "alpha", 1.0F / 6.0F);
+    set_attribute(gate, "beta", 0.5F);
+    finish("Mul", {input(), gate.output(0)});
   }
 
   std::string put(const engine::DropoutSpec& /*spec*/) { return pass_on(); }

@@ -42,6 +42,7 @@ void import_activation(GraphImport& graph, NodeReader& node) {
   if (kind == "Relu") layer.message.mutable_relu();
   if (kind == "Tanh") layer.message.mutable_tanh();
   if (kind == "Sigmoid") layer.message.mutable_sigmoid();
+  if (kind == "HardSwish") layer.message.mutable_hard_swish();
   node.ignore("consumed_inputs");
   add_elementwise(graph, node, input, std::move(layer), kind == "Relu" || kind == "Sigmoid");
 }
@@ -51,6 +52,9 @@ void import_clip(GraphImport& graph, NodeReader& node) {
   const std::optional<float> high = bound(graph, node, "max", 2);
   node.ignore("consumed_inputs");
   if (low.value_or(0.0F) != 0.0F || !low) refuse("it limits numbers to other bounds than [0, 6] (ReLU6)");
+  if (const Formula* shifted = graph.formula(node, 0, Formula::Kind::kShifted); shifted != nullptr && high == kLimit) {
+    return graph.put(node, Formula{.kind = Formula::Kind::kGate, .x = shifted->x});
+  }
   ImportedLayer layer = named(graph, node);
   if (high == kLimit) {
     layer.message.mutable_relu6();
@@ -60,6 +64,17 @@ void import_clip(GraphImport& graph, NodeReader& node) {
     refuse("it limits numbers to [0, {}]; only [0, 6] (ReLU6) can be imported", *high);
   }
   add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), true);
+}
+
+// min(max(alpha x + beta, 0), 1)
+void import_hard_sigmoid(GraphImport& graph, NodeReader& node) {
+  const float alpha = node.number("alpha", 0.2F);
+  const float beta = node.number("beta", 0.5F);
+  node.ignore("consumed_inputs");
+  if (std::abs(alpha - 1.0F / kLimit) > kTolerance || std::abs(beta - 0.5F) > kTolerance) {
+    refuse("its alpha is {} and its beta {}; only 1/6 and 1/2, as in hard swish, can be imported", alpha, beta);
+  }
+  graph.put(node, Formula{.kind = Formula::Kind::kGate, .x = graph.tensor(node, 0), .factor = alpha});
 }
 
 void import_leaky_relu(GraphImport& graph, NodeReader& node) {
@@ -92,10 +107,8 @@ void import_gelu(GraphImport& graph, NodeReader& node) {
 }
 
 void import_erf(GraphImport& graph, NodeReader& node) {
-  const Value* value = graph.input(node, 0);
-  const auto* formula = value == nullptr ? nullptr : std::get_if<Formula>(value);
-  const bool is_scaled = formula != nullptr && formula->kind == Formula::Kind::kScaled;
-  if (!is_scaled || std::abs(formula->factor - std::numbers::sqrt2_v<float> / 2.0F) > kTolerance) {
+  const Formula* formula = graph.formula(node, 0, Formula::Kind::kScaled);
+  if (formula == nullptr || std::abs(formula->factor - std::numbers::sqrt2_v<float> / 2.0F) > kTolerance) {
     refuse("it is not part of GELU, x (1 + erf(x / sqrt 2)) / 2");
   }
   graph.put(node, Formula{.kind = Formula::Kind::kErf, .x = formula->x, .factor = formula->factor});

@@ -38,18 +38,15 @@ Operands operands(GraphImport& graph, NodeReader& node) {
   return both;
 }
 
-// Adds a layer of one elementwise function of `x`.
-void add_function(GraphImport& graph, NodeReader& node, const Tensor& x, ImportedLayer layer) {
-  Tensor output = graph.layers().add(std::move(layer), {x});
-  output.view = x.view;
-  output.channels_first = x.channels_first;
-  graph.put(node, output);
-}
-
-void add_gelu(GraphImport& graph, NodeReader& node, const Tensor& x) {
+// Adds the layer of a complete formula.
+void add_function(GraphImport& graph, NodeReader& node, const Formula& formula) {
   ImportedLayer layer{.name = graph.name_for(node)};
-  layer.message.mutable_gelu();
-  add_function(graph, node, x, std::move(layer));
+  if (formula.kind == Kind::kGeluTimes) layer.message.mutable_gelu();
+  if (formula.kind == Kind::kGateTimes) layer.message.mutable_hard_swish();
+  Tensor output = graph.layers().add(std::move(layer), {formula.x});
+  output.view = formula.x.view;
+  output.channels_first = formula.x.channels_first;
+  graph.put(node, output);
 }
 
 bool takes_bias(const ImportedLayer& layer) {
@@ -90,6 +87,9 @@ void add_constant(GraphImport& graph, NodeReader& node, const Value& value, cons
   if (!values) refuse("it adds a constant that has not one number for each channel");
   for (float& each : *values) each *= sign;
   if (become_bias(graph, node, x, constant, *values)) return;
+  if (constant.is_single() && sign * constant.numbers[0] == kGateShift) {
+    return graph.put(node, Formula{.kind = Kind::kShifted, .x = x});
+  }
   const std::size_t channels = values->size();
   graph.put(node,
             add_affine(graph, graph.name_for(node, constant.name), x, std::vector(channels, 1.0F), std::move(*values)));
@@ -98,8 +98,11 @@ void add_constant(GraphImport& graph, NodeReader& node, const Value& value, cons
 void scale_formula(GraphImport& graph, NodeReader& node, const Formula& formula, float factor) {
   Formula scaled = formula;
   scaled.factor *= factor;
-  if (formula.kind == Kind::kGeluTimes && is_about(scaled.factor, 0.5F)) return add_gelu(graph, node, formula.x);
-  const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes;
+  const bool is_gelu = formula.kind == Kind::kGeluTimes && is_about(scaled.factor, 0.5F);
+  const bool is_hard_swish = formula.kind == Kind::kGateTimes && is_about(scaled.factor, 1.0F / 6.0F);
+  if (is_gelu || is_hard_swish) return add_function(graph, node, formula);
+  const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes ||
+                       formula.kind == Kind::kGate || formula.kind == Kind::kGateTimes;
   if (!is_open) refuse("it scales a part of a formula that makes no layer of ours");
   graph.put(node, scaled);
 }
@@ -109,7 +112,8 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
   if (constant.is_integer) refuse("it scales by integers");
   if (constant.is_single()) {
     const float factor = divides ? 1.0F / constant.numbers[0] : constant.numbers[0];
-    if (const auto* formula = std::get_if<Formula>(&value)) return scale_formula(graph, node, *formula, factor);
+    const auto* formula = std::get_if<Formula>(&value);
+    if (formula != nullptr && formula->kind != Kind::kShifted) return scale_formula(graph, node, *formula, factor);
     const Tensor x = graph.as_tensor(node, value);
     return graph.put(node, Formula{.kind = Kind::kScaled, .x = x, .factor = factor});
   }
@@ -142,17 +146,23 @@ void multiply(GraphImport& graph, NodeReader& node, const Tensor& a, const Tenso
   graph.put(node, Formula{.kind = Kind::kProduct, .x = a, .other = b});
 }
 
+bool is_same(const Tensor& a, const Tensor& b) {
+  return a.source == b.source && a.view == b.view && a.channels_first == b.channels_first;
+}
+
 // A tensor times a part of a formula of the same tensor. Returns false if there is no such formula.
 bool finish_formula(GraphImport& graph, NodeReader& node, const Value& x, const Value& part) {
   const auto* gate = std::get_if<Formula>(&part);
-  if (gate == nullptr) return false;
-  const auto* tensor = std::get_if<Tensor>(&x);
+  if (gate == nullptr || (gate->kind != Kind::kErfPlusOne && gate->kind != Kind::kGate)) return false;
   const Formula* scaled = formula_in(x, Kind::kScaled);
-  const int source = tensor != nullptr ? tensor->source : scaled != nullptr ? scaled->x.source : kImageSource - 1;
-  if (source != gate->x.source) return false;
+  const Tensor* tensor = scaled != nullptr ? &scaled->x : std::get_if<Tensor>(&x);
+  if (tensor == nullptr || !is_same(*tensor, gate->x)) return false;
   const float factor = scaled == nullptr ? 1.0F : scaled->factor;
-  if (gate->kind != Kind::kErfPlusOne) return false;
-  scale_formula(graph, node, {.kind = Kind::kGeluTimes, .x = gate->x, .factor = 1.0F}, factor);
+  if (gate->kind == Kind::kGate) {
+    scale_formula(graph, node, {.kind = Kind::kGateTimes, .x = gate->x, .factor = gate->factor}, factor);
+  } else {
+    scale_formula(graph, node, {.kind = Kind::kGeluTimes, .x = gate->x, .factor = 1.0F}, factor);
+  }
   return true;
 }
 

@@ -49,6 +49,11 @@ const Value* GraphImport::input(const NodeReader& node, int k) const {
   return found;
 }
 
+Tensor GraphImport::shifted(const std::string& name, const Tensor& x) {
+  const auto channels = static_cast<std::size_t>(x.shape[1]);
+  return add_affine(*this, name + ".shift", x, std::vector(channels, 1.0F), std::vector(channels, kGateShift));
+}
+
 Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
   if (std::holds_alternative<std::shared_ptr<const Constant>>(value)) refuse("its input is a constant");
@@ -59,6 +64,18 @@ Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (formula.kind == Formula::Kind::kScaled) {
     return add_affine(*this, name_for(node) + ".scale", formula.x, std::vector(channels, formula.factor), {});
   }
+  if (formula.kind == Formula::Kind::kShifted) {
+    return shifted(name_for(node), formula.x);
+  }
+  if (formula.kind == Formula::Kind::kGate) {
+    ImportedLayer relu6{.name = name_for(node) + ".relu6"};
+    relu6.message.mutable_relu6();
+    const Tensor x = shifted(name_for(node), formula.x);
+    Tensor gate = layers_.add(std::move(relu6), {x});
+    gate.view = x.view;
+    if (formula.factor == 1.0F) return gate;
+    return add_affine(*this, name_for(node) + ".scale", gate, std::vector(channels, formula.factor), {});
+  }
   refuse("it reads a part of a formula (such as Erf or a product) that makes no layer of ours");
 }
 
@@ -66,6 +83,12 @@ Tensor GraphImport::tensor(const NodeReader& node, int k) {
   const Value* value = input(node, k);
   if (value == nullptr) refuse("its input {} is missing", k);
   return as_tensor(node, *value);
+}
+
+const Formula* GraphImport::formula(const NodeReader& node, int k, Formula::Kind kind) const {
+  const Value* value = input(node, k);
+  const auto* found = value == nullptr ? nullptr : std::get_if<Formula>(value);
+  return found != nullptr && found->kind == kind ? found : nullptr;
 }
 
 Tensor GraphImport::channels_first_tensor(const NodeReader& node, int k) {

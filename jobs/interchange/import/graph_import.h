@@ -42,6 +42,8 @@ class GraphImport {
   // These two also refuse integers.
   const Constant& numbers(const NodeReader& node, int k, const char* what) const;
   const Constant* optional_numbers(const NodeReader& node, int k, const char* what) const;
+  // Null if the input is no part of a formula of this kind.
+  const Formula* formula(const NodeReader& node, int k, Formula::Kind kind) const;
   // A tensor whose dimensions have the order that layers need.
   Tensor channels_first_tensor(const NodeReader& node, int k);
   // The value as a tensor: a formula that is a layer by itself becomes one.
@@ -76,6 +78,8 @@ class GraphImport {
   std::optional<std::int64_t> fixed_batch() const noexcept { return fixed_batch_; }
 
  private:
+  Tensor shifted(const std::string& name, const Tensor& x);  // x + 3
+
   LayerList layers_;
   std::map<std::string, int> reads_;
   bool keeps_names_;

@@ -59,10 +59,10 @@ GraphInput find_graph_input(const onnx::Graph& graph) {
                            type.elem_type() == onnx::Tensor::DOUBLE;
   input.is_ids = type.elem_type() == onnx::Tensor::INT64 || type.elem_type() == onnx::Tensor::INT32;
   const int rank = type.shape().dim_size();
-  if ((!is_floating && !input.is_ids) || (rank != 2 && (rank != 4 || input.is_ids))) {
+  if ((!is_floating && !input.is_ids) || rank < 2 || rank > (input.is_ids ? 2 : 4)) {
     engine::fail(ErrorKind::kInvalidJob,
-                 "the input '{}' has {} dimensions and elements of type {}; it must be images [n, c, h, w] or rows "
-                 "[n, features] of floating-point numbers, or ids [n, columns]",
+                 "the input '{}' has {} dimensions and elements of type {}; it must be images [n, c, h, w], lines "
+                 "[n, c, w] or rows [n, features] of floating-point numbers, or ids [n, columns]",
                  input.name, rank, type.elem_type());
   }
   const onnx::Extent& batch = type.shape().dim(0);
@@ -82,6 +82,8 @@ GraphInput find_graph_input(const onnx::Graph& graph) {
   if (input.has_last_channels) std::ranges::rotate(extents, extents.end() - 1);
   input.is_vector = rank == 2 && !input.is_ids;
   if (input.is_vector) extents.insert(extents.end(), {1, 1});
+  input.is_line = rank == 3;
+  if (input.is_line) extents.insert(extents.begin() + 1, 1);
   for (const std::int64_t extent : extents) input.shape.append(extent);
   return input;
 }

@@ -15,6 +15,7 @@ struct GraphInput {
   engine::Shape shape = {};  // of one example here: [c, h, w], or [columns] of ids
   bool is_ids = false;
   bool is_vector = false;                        // [n, features] in the file, here [features, 1, 1]
+  bool is_line = false;                          // [n, c, w] in the file, here [c, 1, w]
   bool has_last_channels = false;                // [n, h, w, c] in the file
   std::optional<std::int64_t> fixed_batch = {};  // the number of examples, if the file fixes it
 

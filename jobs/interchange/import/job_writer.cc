@@ -73,7 +73,8 @@ v1::Data usual_data(const dataflow::InputDescription& input, const ModelDescript
     for (const std::int64_t size : input.ids()) data.mutable_ratings()->add_sizes(static_cast<int>(size));
     return data;
   }
-  const bool is_picture = (input.image()[0] == 1 || input.image()[0] == 3) && input.image()[1] * input.image()[2] > 1;
+  // One row of pixels is a signal.
+  const bool is_picture = (input.image()[0] == 1 || input.image()[0] == 3) && input.image()[1] > 1;
   const bool has_numbers = described == nullptr ? !is_picture : described->input == ModelDescription::Input::kNumbers;
   if (is_picture && !has_numbers) {
     set_pictures(*data.mutable_images(), input, described);

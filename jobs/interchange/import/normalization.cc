@@ -60,7 +60,9 @@ void import_lrn(GraphImport& graph, NodeReader& node) {
   norm.set_alpha(node.number("alpha", 1e-4F));
   norm.set_beta(node.number("beta", 0.75F));
   norm.set_k(node.number("bias", 1.0F));
-  graph.add(node, std::move(layer), {input});
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
+  graph.put(node, output);
 }
 
 void import_softmax(GraphImport& graph, NodeReader& node) {

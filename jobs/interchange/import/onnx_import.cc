@@ -127,10 +127,10 @@ class ModelImport {
       import_->define(tensor.name(), std::make_shared<const Constant>(constant_of(tensor)));
     }
     const auto reads = needed_.reads().find(input_.name);
-    Tensor image{.source = kImageSource,
-                 .shape = input_.one_example(),
-                 .view = input_.is_vector ? Tensor::View::kVector : Tensor::View::kSame};
+    Tensor image{.source = kImageSource, .shape = input_.one_example()};
     image.is_read_once = reads != needed_.reads().end() && reads->second == 1;
+    if (input_.is_vector) image.view = Tensor::View::kVector;
+    if (input_.is_line) image.view = Tensor::View::kLine;
     if (input_.has_last_channels) image.view = Tensor::View::kLastChannels;
     import_->define(input_.name, image);
   }

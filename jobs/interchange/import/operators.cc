@@ -23,6 +23,8 @@ Operator find_operator(const std::string& kind) {
       {"Gemm", import_gemm},
       {"GlobalAveragePool", import_global_average_pool},
       {"GlobalMaxPool", import_global_max_pool},
+      {"HardSigmoid", import_hard_sigmoid},
+      {"HardSwish", import_activation},
       {"Identity", import_identity},
       {"LRN", import_lrn},
       {"LeakyRelu", import_leaky_relu},

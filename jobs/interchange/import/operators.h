@@ -34,6 +34,7 @@ void import_gather(GraphImport& graph, NodeReader& node);
 // Functions of each element (activations.cc).
 void import_activation(GraphImport& graph, NodeReader& node);
 void import_clip(GraphImport& graph, NodeReader& node);
+void import_hard_sigmoid(GraphImport& graph, NodeReader& node);
 void import_leaky_relu(GraphImport& graph, NodeReader& node);
 void import_prelu(GraphImport& graph, NodeReader& node);
 void import_gelu(GraphImport& graph, NodeReader& node);

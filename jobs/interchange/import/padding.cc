@@ -11,18 +11,19 @@ namespace {
 
 constexpr std::int64_t kMostPixels = 1 << 20;
 
-std::vector<std::int64_t> pads_of(GraphImport& graph, NodeReader& node) {
+// Two pads for each of the `rank` dimensions.
+std::vector<std::int64_t> pads_of(GraphImport& graph, NodeReader& node, std::int64_t rank) {
   if (graph.operator_set < 11) return node.integers(node.has("paddings") ? "paddings" : "pads", {});
   const Constant& pads = graph.constant(node, 1, "its pads");
   if (graph.has_input(node, 3)) {
     const Constant& axes = graph.constant(node, 3, "its axes");
-    std::vector<std::int64_t> all(8, 0);
+    std::vector<std::int64_t> all(2 * static_cast<std::size_t>(rank), 0);
     if (pads.integers.size() != 2 * axes.integers.size()) refuse("its pads and axes do not fit together");
     for (std::size_t a = 0; a < axes.integers.size(); ++a) {
-      const std::int64_t axis = axes.integers[a] < 0 ? axes.integers[a] + 4 : axes.integers[a];
-      if (axis < 0 || axis > 3) refuse("it pads the axis {}", axes.integers[a]);
+      const std::int64_t axis = axes.integers[a] < 0 ? axes.integers[a] + rank : axes.integers[a];
+      if (axis < 0 || axis >= rank) refuse("it pads the axis {}", axes.integers[a]);
       all[static_cast<std::size_t>(axis)] = pads.integers[a];
-      all[static_cast<std::size_t>(axis) + 4] = pads.integers[a + axes.integers.size()];
+      all[static_cast<std::size_t>(axis + rank)] = pads.integers[a + axes.integers.size()];
     }
     return all;
   }
@@ -59,6 +60,7 @@ void add_channels(GraphImport& graph, NodeReader& node, const Tensor& input, std
     }
   }
   Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
   output.is_positive = input.is_positive;
   graph.put(node, output);
 }
@@ -69,18 +71,18 @@ void import_pad(GraphImport& graph, NodeReader& node) {
   const std::string mode = node.text("mode", "constant");
   if (mode != "constant") refuse("its mode is '{}'; only 'constant' can be imported", mode);
   const Tensor input = graph.tensor(node, 0);
-  std::vector<std::int64_t> pads = pads_of(graph, node);
+  std::vector<std::int64_t> pads = pads_of(graph, node, input.rank());
   const float value = value_of(graph, node);
   if (std::cmp_not_equal(pads.size(), 2 * input.rank())) refuse("it has not two pads for each dimension");
   const bool is_none = std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; });
   if (is_none) return graph.put(node, input);
-  if (input.shape.rank() != 4 || input.view == Tensor::View::kVector || pads.size() != 8) {
-    refuse("it pads something else than an image");
-  }
+  if (input.rank() < 3) refuse("it pads something else than an image");
   for (const std::int64_t pad : pads) {
     if (pad < 0 || pad > kMostPixels) refuse("it pads by {}", pad);
   }
-  if (input.view == Tensor::View::kLastChannels) {
+  if (input.view == Tensor::View::kLine) {
+    pads = {pads[0], pads[1], 0, pads[2], pads[3], pads[4], 0, pads[5]};
+  } else if (input.view == Tensor::View::kLastChannels) {
     pads = {pads[0], pads[3], pads[1], pads[2], pads[4], pads[7], pads[5], pads[6]};
   }
   const std::array<std::int64_t, 4> around{pads[2], pads[3], pads[6], pads[7]};
@@ -90,7 +92,7 @@ void import_pad(GraphImport& graph, NodeReader& node) {
     refuse("it pads more than the pixels or the channels of an image");
   }
   if (pads_pixels) return graph.put(node, Padded{.tensor = input, .pads = around, .value = value});
-  if (value != 0.0F || input.view != Tensor::View::kSame) refuse("it adds channels with {}, not 0", value);
+  if (value != 0.0F || input.view == Tensor::View::kLastChannels) refuse("it adds channels with {}, not 0", value);
   add_channels(graph, node, input, pads[1], pads[5]);
 }
 

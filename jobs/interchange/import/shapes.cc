@@ -52,6 +52,7 @@ std::vector<std::int64_t> axes_of(GraphImport& graph, NodeReader& node, std::int
 // Axes of the pixels in the file.
 std::vector<std::int64_t> pixel_axes(const Tensor& tensor) {
   if (tensor.view == Tensor::View::kLastChannels) return {1, 2};
+  if (tensor.view == Tensor::View::kLine) return {2};
   return {2, 3};
 }
 
@@ -100,7 +101,7 @@ void import_squeeze(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.tensor(node, 0);
   const std::vector<std::int64_t> axes = axes_of(graph, node, 13, input.rank());
   const bool is_pixel = input.shape.rank() == 4 && input.shape[2] == 1 && input.shape[3] == 1;
-  if (!is_pixel || input.rank() != 4 || (!axes.empty() && axes != pixel_axes(input))) {
+  if (!is_pixel || input.rank() < 3 || (!axes.empty() && axes != pixel_axes(input))) {
     refuse("it removes other dimensions than those of an image of one pixel");
   }
   put_flattened(graph, node, input);
@@ -181,8 +182,7 @@ void import_reduce_mean(GraphImport& graph, NodeReader& node) {
   const bool keeps = node.integer("keepdims", 1) != 0;
   node.ignore("noop_with_empty_axes");
   const std::vector<std::int64_t> axes = axes_of(graph, node, 18, input.rank());
-  if (input.rank() != 4 || axes != pixel_axes(input))
-    refuse("it takes the mean over other axes than an image's pixels");
+  if (input.rank() < 3 || axes != pixel_axes(input)) refuse("it takes the mean over other axes than an image's pixels");
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_global_average_pool();
   if (!keeps) layer.name += "/mean";
@@ -195,11 +195,8 @@ void import_reduce_mean(GraphImport& graph, NodeReader& node) {
 
 // The sum of the products of two vectors.
 void import_reduce_sum(GraphImport& graph, NodeReader& node) {
-  const Value* value = graph.input(node, 0);
-  const auto* formula = value == nullptr ? nullptr : std::get_if<Formula>(value);
-  if (formula == nullptr || formula->kind != Formula::Kind::kProduct) {
-    refuse("it is not the sum of the products of two vectors");
-  }
+  const Formula* formula = graph.formula(node, 0, Formula::Kind::kProduct);
+  if (formula == nullptr) refuse("it is not the sum of the products of two vectors");
   node.ignore("noop_with_empty_axes");
   const std::vector<std::int64_t> axes = axes_of(graph, node, 13, 2);
   if (axes != std::vector<std::int64_t>{1} || node.integer("keepdims", 1) == 0) {

@@ -20,6 +20,7 @@ struct Tensor {
   enum class View {
     kSame,          // [n, c, h, w] or [n, f], as here
     kLastChannels,  // [n, h, w, c] there, [n, c, h, w] here
+    kLine,          // [n, c, w] there, [n, c, 1, w] here
     kVector         // [n, c] there, [n, c, 1, 1] here
   };
 
@@ -31,7 +32,7 @@ struct Tensor {
   bool is_positive = false;                       // no element is below 0
   bool is_read_once = true;                       // nothing else reads the source
 
-  int rank() const noexcept { return view == View::kVector ? 2 : shape.rank(); }
+  int rank() const noexcept { return view == View::kVector ? 2 : view == View::kLine ? 3 : shape.rank(); }
   // Axis of the channels in the file.
   int channel_axis() const noexcept { return view == View::kLastChannels ? 3 : 1; }
 
@@ -40,6 +41,7 @@ struct Tensor {
     std::vector<std::int64_t> extents(shape.begin(), shape.end());
     extents[0] = kFreeBatch;
     if (view == View::kLastChannels) return {extents[0], extents[2], extents[3], extents[1]};
+    if (view == View::kLine) extents.erase(extents.begin() + 2);
     if (view == View::kVector) extents.resize(2);
     return extents;
   }
@@ -57,6 +59,8 @@ struct IdColumn {
   std::int64_t column = 0;
 };
 
+inline constexpr float kGateShift = 3.0F;  // of hard swish, x relu6(x + 3) / 6
+
 // Part of a formula that becomes one layer.
 struct Formula {
   enum class Kind {
@@ -64,6 +68,9 @@ struct Formula {
     kErf,         // erf(factor * x)
     kErfPlusOne,  // 1 + erf(factor * x)
     kGeluTimes,   // factor * x * (1 + erf(x / sqrt 2))
+    kShifted,     // x + 3
+    kGate,        // factor * relu6(x + 3)
+    kGateTimes,   // factor * x * relu6(x + 3)
     kProduct      // x * other
   };
 

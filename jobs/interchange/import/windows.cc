@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "engine/ops/window.h"
 #include "jobs/interchange/import/operators.h"
@@ -18,13 +19,21 @@ struct Sliding {
   bool is_same = false;  // TensorFlow's padding
 };
 
-engine::Extent2d pair(const std::vector<std::int64_t>& values, const char* name) {
-  if (values.size() != 2)
-    refuse("its attribute '{}' has {} numbers; only images (two) can be imported", name, values.size());
+// An attribute with a length for each direction of the image. A line is an image of height 1.
+engine::Extent2d lengths(const Tensor& image, std::vector<std::int64_t> values, const char* name) {
+  if (std::cmp_not_equal(values.size(), image.rank() - 2)) {
+    refuse("its attribute '{}' has {} numbers; images have two and lines one", name, values.size());
+  }
   for (const std::int64_t value : values) {
     if (value < 0 || value > kMostPixels) refuse("its attribute '{}' has the value {}", name, value);
   }
+  if (image.view == Tensor::View::kLine) values.insert(values.begin(), 1);
   return {values[0], values[1]};
+}
+
+// 1 for each direction.
+std::vector<std::int64_t> ones(const Tensor& image) {
+  return std::vector<std::int64_t>(static_cast<std::size_t>(image.rank() - 2), 1);
 }
 
 void set_pads(engine::Window& window, const std::array<std::int64_t, 4>& pads) {
@@ -32,12 +41,6 @@ void set_pads(engine::Window& window, const std::array<std::int64_t, 4>& pads) {
     if (pad < 0 || pad > kMostPixels) refuse("its padding has the value {}", pad);
   }
   const auto [above, left, below, right] = pads;
-  if (below < above || right < left) {
-    refuse(
-        "it pads by {} above, {} left, {} below and {} right; layers can have more padding below and to the right "
-        "only",
-        above, left, below, right);
-  }
   window.padding = {above, left};
   window.extra_padding = {below - above, right - left};
 }
@@ -49,16 +52,26 @@ std::array<std::int64_t, 2> same_lower(std::int64_t input, std::int64_t span, st
   return {total - total / 2, total / 2};
 }
 
+// Above, left, below, right.
+std::vector<std::int64_t> pads_of(NodeReader& node, const Tensor& image) {
+  const bool is_line = image.view == Tensor::View::kLine;
+  std::vector<std::int64_t> pads = node.integers("pads", std::vector<std::int64_t>(is_line ? 2 : 4, 0));
+  if (pads.size() != (is_line ? 2 : 4)) {
+    refuse("its attribute 'pads' has {} numbers; images have four and lines two", pads.size());
+  }
+  if (is_line) pads = {0, pads[0], 0, pads[1]};
+  return pads;
+}
+
 // `padded`: padding that nodes before have added.
 Sliding sliding(NodeReader& node, const Tensor& input, const engine::Extent2d& kernel,
                 const std::array<std::int64_t, 4>& padded) {
   Sliding result;
   result.window.kernel = kernel;
-  result.window.stride = pair(node.integers("strides", {1, 1}), "strides");
-  result.window.dilation = pair(node.integers("dilations", {1, 1}), "dilations");
-  std::vector<std::int64_t> pads = node.integers("pads", {0, 0, 0, 0});
+  result.window.stride = lengths(input, node.integers("strides", ones(input)), "strides");
+  result.window.dilation = lengths(input, node.integers("dilations", ones(input)), "dilations");
+  std::vector<std::int64_t> pads = pads_of(node, input);
   const std::string mode = node.text("auto_pad", "NOTSET");
-  if (pads.size() != 4) refuse("its attribute 'pads' has {} numbers; only images (four) can be imported", pads.size());
   if (mode == "SAME_LOWER") {
     const engine::Extent2d span = engine::window_span(result.window);
     if (result.window.stride.height < 1 || result.window.stride.width < 1) refuse("its attribute 'strides' has a 0");
@@ -116,19 +129,35 @@ void set_window(Message& message, const Sliding& sliding, const engine::Extent2d
   }
 }
 
+void check_image(const Tensor& tensor) {
+  if (tensor.rank() < 3) refuse("its input is no image [n, c, h, w] and no line [n, c, w]");
+}
+
 // The image that a window reads, and padding around it.
 Padded padded_input(GraphImport& graph, const NodeReader& node) {
   const Value* value = graph.input(node, 0);
   if (value == nullptr) refuse("its input is missing");
-  if (const auto* padded = std::get_if<Padded>(value)) return *padded;
+  if (const auto* padded = std::get_if<Padded>(value)) {
+    if (padded->tensor.view == Tensor::View::kLastChannels) refuse("it reads images in the order [n, h, w, c]");
+    return *padded;
+  }
   Padded bare{.tensor = graph.channels_first_tensor(node, 0)};
-  if (bare.tensor.shape.rank() != 4) refuse("its input is no image [n, c, h, w]");
+  check_image(bare.tensor);
   return bare;
 }
 
-engine::Extent2d kernel_of_pool(NodeReader& node) {
+engine::Extent2d kernel_of_pool(NodeReader& node, const Tensor& image) {
   if (!node.has("kernel_shape")) refuse("its attribute 'kernel_shape' is missing");
-  return pair(node.integers("kernel_shape", {}), "kernel_shape");
+  return lengths(image, node.integers("kernel_shape", {}), "kernel_shape");
+}
+
+// Adds a layer that computes an image of the same order.
+void add_window(GraphImport& graph, const NodeReader& node, ImportedLayer layer, const Tensor& input,
+                bool is_positive) {
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
+  output.is_positive = is_positive;
+  graph.put(node, output);
 }
 
 bool is_padded(const Padded& input) {
@@ -152,12 +181,14 @@ void import_conv(GraphImport& graph, NodeReader& node) {
   if (input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
   const Constant& weight = graph.numbers(node, 1, "its weights");
   const Constant* bias = graph.optional_numbers(node, 2, "its bias");
-  if (weight.dims.size() != 4)
-    refuse("its weights have {} dimensions; only images (4) can be imported", weight.dims.size());
-  const engine::Extent2d kernel{weight.dims[2], weight.dims[3]};
-  if (pair(node.integers("kernel_shape", {weight.dims[2], weight.dims[3]}), "kernel_shape") != kernel) {
+  if (std::cmp_not_equal(weight.dims.size(), input.tensor.rank())) {
+    refuse("its weights have {} dimensions, and its input has {}", weight.dims.size(), input.tensor.rank());
+  }
+  const std::vector<std::int64_t> taps(weight.dims.begin() + 2, weight.dims.end());
+  if (node.integers("kernel_shape", taps) != taps) {
     refuse("its attribute 'kernel_shape' differs from its weights' shape");
   }
+  const engine::Extent2d kernel = lengths(input.tensor, taps, "kernel_shape");
   ImportedLayer layer{.name = graph.name_for(node, weight.name)};
   v1::Conv& conv = *layer.message.mutable_conv();
   conv.set_filters(narrow(weight.dims[0]));
@@ -172,13 +203,13 @@ void import_conv(GraphImport& graph, NodeReader& node) {
   const std::int64_t groups = node.integer("group", 1);
   if (groups != 1) conv.set_groups(narrow(std::max<std::int64_t>(groups, 0)));
   layer.weights.push_back(
-      weight_of("weight", {weight.dims[0], weight.dims[1], weight.dims[2], weight.dims[3]}, weight.numbers));
+      weight_of("weight", {weight.dims[0], weight.dims[1], kernel.height, kernel.width}, weight.numbers));
   if (bias == nullptr) {
     conv.set_use_bias(false);
   } else {
     layer.weights.push_back(weight_of("bias", {static_cast<std::int64_t>(bias->size())}, bias->numbers));
   }
-  graph.add(node, std::move(layer), {input.tensor});
+  add_window(graph, node, std::move(layer), input.tensor, false);
   graph.use_weight(weight);
 }
 
@@ -192,14 +223,12 @@ void import_max_pool(GraphImport& graph, NodeReader& node) {
   node.require("storage_order", 0);
   ImportedLayer layer = named(graph, node);
   v1::Pool& pool = *layer.message.mutable_max_pool();
-  const engine::Extent2d kernel = kernel_of_pool(node);
+  const engine::Extent2d kernel = kernel_of_pool(node, input.tensor);
   const Sliding slides = sliding(node, input.tensor, kernel, input.pads);
   if (slides.window.dilation != engine::Extent2d{1, 1}) refuse("it has 'dilations'");
   set_window(pool, slides, kernel);
   set_ceil_mode(pool, node, slides);
-  Tensor output = graph.layers().add(std::move(layer), {input.tensor});
-  output.is_positive = input.tensor.is_positive;
-  graph.put(node, output);
+  add_window(graph, node, std::move(layer), input.tensor, input.tensor.is_positive);
 }
 
 void import_average_pool(GraphImport& graph, NodeReader& node) {
@@ -207,7 +236,7 @@ void import_average_pool(GraphImport& graph, NodeReader& node) {
   if (is_padded(input) && input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
   ImportedLayer layer = named(graph, node);
   v1::Pool& pool = *layer.message.mutable_average_pool();
-  const engine::Extent2d kernel = kernel_of_pool(node);
+  const engine::Extent2d kernel = kernel_of_pool(node, input.tensor);
   const Sliding slides = sliding(node, input.tensor, kernel, input.pads);
   if (slides.window.dilation != engine::Extent2d{1, 1}) refuse("it has 'dilations'");
   set_window(pool, slides, kernel);
@@ -221,28 +250,27 @@ void import_average_pool(GraphImport& graph, NodeReader& node) {
     if (pool.ceil_mode()) refuse("it has 'ceil_mode', and a Pad has padded its image");
   }
   if (counts || is_padded(input)) pool.set_count_padding(true);
-  Tensor output = graph.layers().add(std::move(layer), {input.tensor});
-  output.is_positive = input.tensor.is_positive;
-  graph.put(node, output);
+  add_window(graph, node, std::move(layer), input.tensor, input.tensor.is_positive);
 }
 
 void import_global_average_pool(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.channels_first_tensor(node, 0);
+  check_image(input);
   ImportedLayer layer = named(graph, node);
   layer.message.mutable_global_average_pool();
-  graph.add(node, std::move(layer), {input});
+  add_window(graph, node, std::move(layer), input, input.is_positive);
 }
 
 void import_global_max_pool(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.channels_first_tensor(node, 0);
-  if (input.shape.rank() != 4) refuse("its input is no image [n, c, h, w]");
+  check_image(input);
   ImportedLayer layer = named(graph, node);
   const engine::Extent2d kernel{input.shape[2], input.shape[3]};
   Sliding all;
   all.window.kernel = kernel;
   set_window(*layer.message.mutable_max_pool(), all, kernel);
   layer.message.mutable_max_pool()->set_stride(1);
-  graph.add(node, std::move(layer), {input});
+  add_window(graph, node, std::move(layer), input, input.is_positive);
 }
 
 }  // namespace arbalest::jobs
