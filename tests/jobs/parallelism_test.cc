@@ -210,6 +210,19 @@ TEST_CASE("parallelism: a gradient that is sent while earlier layers compute kee
   CHECK(layer_costs(std::vector{first, second}, 1, devices)[1].better == Parallelism::kSplit);
 }
 
+TEST_CASE("parallelism: gradients are sent one after the other") {
+  // Each layer takes 1 s. The third one's gradient is sent from 1 to 3 s, so the second one's waits for the link until
+  // the backward pass ends.
+  std::vector<LayerSizes> layers(3, dense(1, 1));
+  for (LayerSizes& layer : layers) layer.backward_flops = 10;
+  layers[2].parameters = 4;
+  AssumedDevices devices = with_link(2, "8B/s,0s");
+  devices.flops_per_second = 10.0;
+  const std::vector<LayerCosts> costs = layer_costs(layers, 1, devices);
+  CHECK(costs[2].hidden_seconds == Approx(2.0));
+  CHECK(costs[1].hidden_seconds == Approx(0.0));
+}
+
 TEST_CASE("parallelism: a layer without parameters does not delay the gradients of others") {
   LayerSizes first = dense(1, 1);
   first.backward_flops = 10;

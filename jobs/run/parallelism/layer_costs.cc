@@ -47,7 +47,7 @@ void hide_behind_backward_pass(std::span<const LayerSizes> layers, double flops_
   for (std::size_t l = layers.size(); l-- > 0;) {
     const double begin = std::max(link_is_free, ready[l]);
     costs[l].hidden_seconds = std::clamp(now - begin, 0.0, costs[l].data.seconds);
-    if (costs[l].data.bytes > 0) link_is_free = begin + costs[l].data.seconds;
+    link_is_free = begin + costs[l].data.seconds;
     costs[l].compute_seconds =
         static_cast<double>(layers[l].forward_flops + layers[l].backward_flops) / flops_per_second;
   }
