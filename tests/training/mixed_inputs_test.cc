@@ -1,15 +1,19 @@
 // Training on examples that no file format of ours has: two features of different types, and a number as the label.
 // Only the description says so; rings, copies, plans and learners know nothing of it.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/embedding.h"
 #include "dataflow/layers/inner_product.h"
 #include "dataflow/layers/outputs/squared_error.h"
+#include "learners/inference_runner.h"
 #include "tests/support/catch.h"
 #include "tests/support/training_rig.h"
 
@@ -78,7 +82,9 @@ std::vector<dataflow::LayerDescription> layers() {
   return {{"table0", {"columns"}, table(0)},
           {"table1", {"columns"}, table(1)},
           {"weights", {"table0", "table1"}, std::make_shared<AddLayer>()},
-          {"prediction", {"weights", "values"}, std::make_shared<InnerProductLayer>(InnerProductLayer::Options{})},
+          {"prediction",
+           {"weights", "values"},
+           std::make_shared<InnerProductLayer>(InnerProductLayer::Options{.has_bias = true})},
           {"loss", {"prediction", "label"}, std::make_shared<SquaredErrorLayer>()}};
 }
 

@@ -196,8 +196,8 @@ TEST_CASE("a session trains the same model with images gathered on the device or
   using jobs::Session;
   Session resident(job, "", {});
   Session ring(job, "", {}, Session::Input::kRing);
-  CHECK(resident.training_ring().next()->images == nullptr);
-  CHECK(ring.training_ring().next()->images != nullptr);
+  CHECK(resident.training_ring().next()->tensors.empty());
+  CHECK_FALSE(ring.training_ring().next()->tensors.empty());
   CHECK(resident.training_data().stored_bytes()->augmentation == job.data.augmentation);
   CHECK_FALSE(resident.evaluation_data().stored_bytes()->augmentation.changes_images());
   std::vector<std::vector<dataflow::NamedTensor>> models;

@@ -207,7 +207,7 @@ TEST_CASE("an unreadable validation image is left out and counted, and the test 
   CHECK_THAT(session.first_skipped(), ContainsSubstring(fmt::format("{:02}.png", 3 * damaged)));
   CHECK(session.scheduler().evaluate(session.test_ring()).examples == kImages);
   CHECK(session.skipped_examples() == 1);
-  CHECK(session.training_ring().next()->images == nullptr);  // the whole training set could be decoded
+  CHECK(session.training_ring().next()->tensors.empty());  // the whole training set could be decoded
 }
 
 TEST_CASE("the memory forecast includes the validation set", "[training]") {
