@@ -71,13 +71,8 @@ void check_dry_run(const TrainArguments& arguments) {
   }
 }
 
-// Throws kUsage for options that need checkpoints or streams of tasks, which a sparse model has not.
+// Throws kUsage for an option that needs streams of tasks, which a sparse model has not.
 void check_sparse(const TrainArguments& arguments) {
-  if (arguments.resume != "none") {
-    engine::fail(engine::ErrorKind::kUsage,
-                 "--resume needs a model of layers: a job with sparse_logistic saves no "
-                 "checkpoints; leave it out and train anew");
-  }
   if (!arguments.trace.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--trace needs a model of layers: sparse_logistic has no streams of tasks");
   }

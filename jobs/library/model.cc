@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "dataflow/input/example.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/nearest_name.h"
@@ -22,7 +23,7 @@ namespace arbalest {
 
 namespace {
 
-ModelInput input_of(const jobs::ModelDescription& description) {
+ModelInput public_input(const jobs::ModelDescription& description) {
   using Input = jobs::ModelDescription::Input;
   ModelInput input;
   input.kind = description.input == Input::kImage     ? InputKind::kImage
@@ -53,7 +54,7 @@ jobs::DescribedModel read_model(const std::string& given, const ModelOptions& op
 class Model::Implementation {
  public:
   Implementation(const std::string& run, const ModelOptions& options)
-      : model_(read_model(run, options, warnings_)), input_(input_of(model_.description)) {
+      : model_(read_model(run, options, warnings_)), input_(public_input(model_.description)) {
     for (std::int64_t output = 0; output < model_.description.outputs; ++output) {
       labels_.push_back(model_.description.label(output));
     }
@@ -82,11 +83,11 @@ class Model::Implementation {
  private:
   // Answers sooner than a mini-batch would.
   Prediction predict_one(const jobs::TolerantDataset& data, int top) {
-    std::vector<float> example(static_cast<std::size_t>(model_.description.shape.elements()));
-    data.read(0, {}, example.data());
+    const dataflow::Example example(jobs::input_of(model_.description));
+    data.read(0, {}, example.features());
     if (std::string error = data.take_error(0); !error.empty()) return {.error = std::move(error)};
     if (!single_) single_.emplace(model_.job, model_.tensors, engine::core_count(model_.job.devices.front()));
-    return named(single_->predict(example, top));
+    return named(single_->predict(example.features(), top));
   }
 
   // The mini-batches of a number of examples suit all numbers up to the next power of two.

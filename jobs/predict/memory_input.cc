@@ -17,10 +17,6 @@ namespace {
 
 constexpr const char* kName = "examples in memory";
 
-dataflow::InputDescription input_of(const ModelDescription& description) {
-  return {description.shape, description.outputs, description.ids};
-}
-
 [[noreturn]] void fail_kind(const ModelDescription& description, const char* given) {
   engine::fail(ErrorKind::kUsage, "the model '{}' reads {}, and {} were given", description.job,
                description.input == Input::kImage     ? "images: bytes, or floating-point pixels from 0 to 1"
