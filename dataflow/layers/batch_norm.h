@@ -28,6 +28,9 @@ class BatchNormLayer final : public Layer {
   std::shared_ptr<const Layer> with_addend(engine::ActivationKind f) const override {
     return with(Behind::kAddendAndRelu, f);
   }
+  std::optional<Normalization> normalization() const override {
+    return Normalization{options_.epsilon, behind_ != Behind::kNothing, behind_ == Behind::kAddendAndRelu};
+  }
   std::shared_ptr<const Layer> with_frozen_statistics() const override {
     return std::make_shared<BatchNormLayer>(options_, behind_, true);
   }

@@ -26,35 +26,42 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Numbers that a model can read: ids in their bounds, else numbers in [-1, 1).
+// Numbers that a model can read: ids in their bounds, else numbers in [-1, 1). A few examples are drawn and lie in
+// memory; the others are the same again.
 class RandomExamples final : public dataflow::Dataset {
  public:
   RandomExamples(const ModelDescription& description, std::int64_t examples)
-      : input_{description.shape, description.outputs, description.ids}, examples_(examples) {}
+      : input_{description.shape, description.outputs, description.ids}, examples_(examples) {
+    std::uint32_t state = 1;
+    for (std::int64_t i = 0; i < kDrawn * input_.image.elements(); ++i) {
+      state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
+      values_.push_back(value(i % input_.image.elements(), state >> 8U));
+    }
+  }
 
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return input_; }
   std::int64_t size() const noexcept override { return examples_; }
   std::int32_t label(std::int64_t /*example*/) const override { return 0; }
   void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/, float* values) const override {
-    std::uint32_t state = static_cast<std::uint32_t>(example) * 2654435761U + 1U;
-    for (std::int64_t i = 0; i < input_.image.elements(); ++i) {
-      state = state * 1664525U + 1013904223U;  // Numerical Recipes' generator
-      const std::uint32_t bits = state >> 8U;
-      if (input_.has_ids()) {
-        const auto id =
-            static_cast<std::int32_t>(bits % static_cast<std::uint64_t>(input_.ids[static_cast<std::size_t>(i)]));
-        values[i] = std::bit_cast<float>(id);
-      } else {
-        values[i] = static_cast<float>(bits) / static_cast<float>(1U << 23U) - 1.0F;
-      }
-    }
+    const std::int64_t elements = input_.image.elements();
+    std::copy_n(values_.begin() + example % kDrawn * elements, elements, values);
   }
 
  private:
+  static constexpr std::int64_t kDrawn = 16;
+
+  // `bits`: 24 random bits. `place`: of the number in its example.
+  float value(std::int64_t place, std::uint32_t bits) const {
+    if (!input_.has_ids()) return static_cast<float>(bits) / static_cast<float>(1U << 23U) - 1.0F;
+    const auto ids = static_cast<std::uint64_t>(input_.ids[static_cast<std::size_t>(place)]);
+    return std::bit_cast<float>(static_cast<std::int32_t>(bits % ids));
+  }
+
   std::string name_ = "random examples";
   dataflow::InputDescription input_;
   std::int64_t examples_;
+  std::vector<float> values_;
 };
 
 SingleLatency measure_single(const JobOptions& job, const ModelDescription& description,

@@ -45,8 +45,10 @@ BatchPredictor::BatchPredictor(const JobOptions& job, std::span<const dataflow::
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec));
   fleet_ = std::make_unique<scheduler::InferenceFleet>(
       *job.graph, devices_, job.learners_per_device,
-      scheduler::InferenceFleet::Options{
-          .batch = batch_, .precision = job.training.precision, .output = output_layer(*job.graph)});
+      scheduler::InferenceFleet::Options{.batch = batch_,
+                                         .precision = job.training.precision,
+                                         .output = output_layer(*job.graph),
+                                         .prediction = true});
   load_fitting([&] { fleet_->load(model); });
 }
 
@@ -75,7 +77,11 @@ SinglePredictor::SinglePredictor(const JobOptions& job, std::span<const dataflow
     : predicts_numbers_(job.data.input.has_ids()),
       device_(engine::open_device(job.devices.front())),
       model_(*job.graph, *device_,
-             {.batch = 1, .threads = threads, .precision = job.training.precision, .output = output_layer(*job.graph)}),
+             {.batch = 1,
+              .threads = threads,
+              .precision = job.training.precision,
+              .output = output_layer(*job.graph),
+              .prediction = true}),
       runner_(model_),
       elements_(static_cast<std::size_t>(job.data.input.image.elements())),
       input_(device_->allocate_host(elements_ * sizeof(float))) {
@@ -84,9 +90,8 @@ SinglePredictor::SinglePredictor(const JobOptions& job, std::span<const dataflow
 
 Prediction SinglePredictor::predict(std::span<const float> example, int top) {
   ARBALEST_CHECK(example.size() == elements_);
-  constexpr std::int32_t kLabel = 0;  // nobody knows it, and the loss is not read
   std::ranges::copy(example, input_.as<float>());
-  const dataflow::Batch batch{.images = input_.as<float>(), .labels = &kLabel, .examples = 1};
+  const dataflow::Batch batch{.images = input_.as<float>(), .examples = 1};
   return prediction_of(runner_.run(batch).output, predicts_numbers_, top);
 }
 

@@ -92,8 +92,8 @@ void write_examples(const std::filesystem::path& run, const std::string& data_ro
   const jobs::JobOptions job = jobs::load_for_evaluation((run / "job.txtpb").string(), {});
   engine::host::Pool pool(1);
   std::vector<std::string> warnings;
-  const auto data = jobs::load_dataset(job.data, data_root, dataflow::Split::kTest, pool, warnings,
-                                       jobs::Decoding::kOnReading);
+  const auto data =
+      jobs::load_dataset(job.data, data_root, dataflow::Split::kTest, pool, warnings, jobs::Decoding::kOnReading);
   std::ofstream image_file(images, std::ios::binary);
   std::ofstream label_file(labels, std::ios::binary);
   std::vector<float> image(static_cast<std::size_t>(job.data.input.image.elements()));

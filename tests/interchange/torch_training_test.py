@@ -30,7 +30,7 @@ RATE, MOMENTUM, DECAY = 0.01, 0.9, 5e-4
 LIMIT = 1e-3  # relative difference of a loss
 
 JOB = f"""
-data {{ npy {{ directory: "./data" classes: {CLASSES} height: {SIZE} width: {SIZE} pixels: FLOAT32 }} }}
+data {{ npy {{ directory: "data" classes: {CLASSES} height: {SIZE} width: {SIZE} pixels: FLOAT32 }} }}
 training {{ batch_size: {BATCH} max_epochs: {STEPS} seed: {SEED} }}
 optimizer {{ sgd {{ momentum: {MOMENTUM} weight_decay: {DECAY} }} }}
 learning_rate {{ base: {RATE} }}
@@ -87,7 +87,8 @@ def losses_of_arbalest(network, images, labels, directory):
     probe.call(probe.PROGRAM, "import", directory / "resnet18.onnx", "--output", directory / "imported",
                "--job", directory / "own.txtpb")
     run = directory / "run"
-    probe.call(probe.PROGRAM, "train", directory / "imported/job.txtpb", "--quiet", "--output", run)
+    probe.call(probe.PROGRAM, "train", directory / "imported/job.txtpb", "--quiet", "--output", run,
+               "--data-root", directory)
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return np.array([row["train_loss"] for row in rows if row["event"] == "epoch"])
 

@@ -79,7 +79,8 @@ std::size_t CpuDevice::free_memory() const { return host::available_memory_bytes
 
 std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
   CpuStream::Options stream{name_ + " " + options.name, options.role, options.threads, {}, observer_};
-  if (lends_cores_ && options.threads == 1) stream.lending = &lending_;
+  stream.on_caller = options.on_caller && pinned_cores_.empty();
+  if (lends_cores_ && options.threads == 1 && !stream.on_caller) stream.lending = &lending_;
   stream.lends = runs_operators(options.role);
   for (int i = 0; !pinned_cores_.empty() && runs_operators(options.role) && i < options.threads; ++i) {
     const auto core = static_cast<std::size_t>(options.first_core + i) % pinned_cores_.size();

@@ -3,12 +3,17 @@
 #include "engine/cpu/onednn/primitives.h"
 #include "engine/cpu/operators/linear.h"
 #include "engine/cpu/operators/operators.h"
+#include "engine/cpu/operators/prediction_conv2d.h"
 
 namespace arbalest::engine::cpu {
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
-  if (prefers_lanes(spec, options)) return make_lane_conv2d(spec, options, engine);
+  if (!spec.addend && prefers_lanes(spec, options)) return make_lane_conv2d(spec, options, engine);
+  if (options.constant_parameters && options.precision == Precision::kFloat32) {
+    return make_prediction_conv2d(spec, options, engine);
+  }
+  ARBALEST_CHECK(!spec.addend);
   const Shape& input = spec.input.shape();
   const Shape weights = weights_shape(spec);
   dnnl::memory::dims weights_dims = dims(weights);

@@ -1,0 +1,110 @@
+// Convolutions for predictions, whose parameters are constant, compared with the reference.
+#include <algorithm>
+
+#include "tests/engine/operator_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/numbers.h"
+#include "tests/support/thread_counts.h"
+
+namespace arbalest::tests {
+namespace {
+
+using engine::Conv2dSpec;
+using engine::DType;
+using engine::OperatorMode;
+using engine::Shape;
+using engine::Window;
+
+struct Case {
+  const char* what;
+  Shape input;
+  std::int64_t filters;
+  Window window;
+  bool native_input = true;
+  std::int64_t groups = 1;
+};
+
+const Window kThree{{3, 3}, {1, 1}, {1, 1}};
+
+const Case kCases[] = {
+    {"sixteen channels and filters", {1, 16, 9, 6}, 16, kThree},
+    {"the same, canonical order, not square", {3, 16, 7, 8}, 16, {{3, 5}, {1, 1}, {1, 2}}, false},
+    {"sixteen channels and filters, stride two", {2, 16, 9, 8}, 16, {{3, 3}, {2, 2}, {1, 1}}},
+    {"three channels", {2, 3, 8, 8}, 16, kThree, false},
+    {"channels of no whole block", {2, 20, 9, 7}, 50, {{5, 5}, {1, 1}}},
+    {"one filter", {1, 20, 7, 7}, 1, kThree},
+    {"32 channels, many pixels", {2, 32, 48, 48}, 48, kThree},
+    {"32 channels, few pixels", {1, 32, 6, 5}, 32, kThree},
+    {"64 channels, many pixels", {2, 64, 23, 23}, 80, kThree},
+    {"64 channels, few pixels", {1, 64, 8, 8}, 64, kThree},
+    {"one by one", {2, 64, 8, 8}, 32, {{1, 1}, {1, 1}}},
+    {"one by one, stride two", {2, 16, 8, 8}, 32, {{1, 1}, {2, 2}}},
+    {"one more zero below and to the right", {3, 16, 8, 8}, 32, {{3, 3}, {2, 2}, {0, 0}, {1, 1}}},
+    {"two groups", {2, 96, 9, 9}, 64, {{5, 5}, {1, 1}, {2, 2}}, true, 2},
+    {"depthwise", {3, 32, 9, 7}, 32, kThree, true, 32},
+    {"sixteen examples, an odd number of channels", {16, 5, 9, 8}, 7, {{3, 2}, {2, 1}}},
+};
+
+// What follows the convolution in the same pass.
+enum class Addend { kNone, kLikeOutput, kCanonical };
+
+// Checks one case with an addend and an activation, or without.
+void check(engine::Device& device, const Case& of, bool bias, Addend addend,
+           std::optional<engine::ActivationFunction> f, int threads) {
+  OperatorCase run;
+  run.replayed = true;
+  run.input = of.native_input ? native_image_layout(device, of.input) : device.plain_layout(of.input, DType::kFloat32);
+  Conv2dSpec spec{run.input, of.filters, of.window, bias, f, of.groups};
+  run.input_values = random_values(of.input.elements(), 1);
+  run.parameters = {random_values(weights_shape(spec).elements(), 2)};
+  if (bias) run.parameters.push_back(random_values(of.filters, 3));
+  Values expected = conv2d(of.input, run.input_values, run.parameters[0], bias ? run.parameters[1] : Values{},
+                           of.filters, of.window, of.groups);
+  if (addend != Addend::kNone) {
+    const Shape shape = conv2d_shape(of.input, of.filters, of.window);
+    spec.addend =
+        addend == Addend::kCanonical ? device.plain_layout(shape, DType::kFloat32) : native_image_layout(device, shape);
+    run.others = {{*spec.addend, random_values(shape.elements(), 4)}};
+    std::ranges::transform(expected, run.others[0].values, expected.begin(), std::plus());
+  }
+  if (f) expected = activation(expected, *f);
+  run.spec = spec;
+  const engine::PrepareOptions options{
+      .mode = OperatorMode::kInference, .threads = threads, .constant_parameters = true};
+  const OperatorRun result = run_operator(device, run, options);
+  CHECK(relative_error(result.output, expected) < 1e-5);
+  CHECK(result.padding_is_zero);
+}
+
+TEST_CASE("conv2d with constant parameters agrees with the reference") {
+  const auto device = open_test_device();
+  const int threads = GENERATE(from_range(thread_counts()));
+  for (const Case& of : kCases) {
+    DYNAMIC_SECTION(of.what << ", threads " << threads) {
+      for (const bool bias : {false, true}) {
+        CAPTURE(bias);
+        check(*device, of, bias, Addend::kNone, {}, threads);
+        check(*device, of, bias, Addend::kNone, engine::ActivationKind::kRelu, threads);
+        check(*device, of, bias, Addend::kNone, engine::ActivationKind::kTanh, threads);
+      }
+    }
+  }
+}
+
+TEST_CASE("conv2d with constant parameters adds another tensor before its activation") {
+  const auto device = open_test_device();
+  const int threads = GENERATE(from_range(thread_counts()));
+  for (const Case& of : kCases) {
+    DYNAMIC_SECTION(of.what << ", threads " << threads) {
+      for (const Addend addend : {Addend::kLikeOutput, Addend::kCanonical}) {
+        CAPTURE(addend);
+        check(*device, of, true, addend, {}, threads);
+        check(*device, of, true, addend, engine::ActivationKind::kRelu, threads);
+        check(*device, of, false, addend, engine::ActivationKind::kRelu, threads);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace arbalest::tests
