@@ -15,6 +15,7 @@
 #include "engine/cpu/operators/add.h"
 #include "engine/cpu/operators/convolution_descriptions.h"
 #include "engine/cpu/operators/reversed_weights.h"
+#include "engine/cpu/winograd/blocked_convolution.h"
 
 namespace arbalest::engine::cpu {
 
@@ -95,8 +96,8 @@ void finish(int threads, std::int64_t pixels, const float* bias, const float* ad
 
 class Builder {
  public:
-  Builder(const Conv2dSpec& spec, const dnnl::engine& engine)
-      : spec_(spec), engine_(engine), forward_(engine), preparation_(engine) {}
+  Builder(const Conv2dSpec& spec, int threads, const dnnl::engine& engine)
+      : spec_(spec), threads_(threads), engine_(engine), forward_(engine), preparation_(engine) {}
 
   std::unique_ptr<Operator> build(const LinearTensors& of) {
     const Slides by(spec_.window);
@@ -111,6 +112,10 @@ class Builder {
     output_ = {Role::kOutput, bare.dst_desc()};
     input_ = forward_.read_as({Role::kInput, descriptor(spec_.input)}, bare.src_desc());
     if (spec_.addend) addend_ = forward_.read_as({input_role(1), descriptor(*spec_.addend)}, bare.dst_desc());
+    if (BlockedWinograd::fits(spec_.input.shape(), spec_.filters, spec_.window, spec_.groups) && is_blocked(bare)) {
+      add_winograd();
+      return finished();
+    }
     const auto turned =
         can_finish(bare) && is_faster_reversed(of, spec_.window) ? reversed(engine_, bare, of, by) : std::nullopt;
     if (turned) {
@@ -118,12 +123,46 @@ class Builder {
     } else {
       add(choose(spec_, bare, of, by, engine_));
     }
+    return finished();
+  }
+
+ private:
+  std::unique_ptr<Operator> finished() {
     const bool is_prepared = traits_.prepared_bytes > 0;
     return std::make_unique<ProgramOperator>(std::move(traits_), std::move(forward_), std::nullopt,
                                              is_prepared ? std::optional(std::move(preparation_)) : std::nullopt);
   }
 
- private:
+  bool is_blocked(const Forward& bare) const {
+    const auto in_blocks = [](const dnnl::memory::desc& images) {
+      return images ==
+             dnnl::memory::desc(images.dims(), dnnl::memory::data_type::f32, dnnl::memory::format_tag::aBcd16b);
+    };
+    return in_blocks(bare.src_desc()) && in_blocks(bare.dst_desc()) &&
+           spec_.activation.value_or(ActivationKind::kRelu) == ActivationKind::kRelu;
+  }
+
+  void add_winograd() {
+    const BlockedWinograd winograd(spec_.input.shape(), spec_.filters, threads_);
+    const Operand plain = preparation_.read_as(given_, plain_descriptor(weights_shape(spec_), DType::kFloat32));
+    const Operand weights{Role::kPrepared, plain_descriptor({winograd.weights()}, DType::kFloat32)};
+    preparation_.add([=](const TaskContext&, const Addresses& addresses) {
+      winograd.transform(plain.at<const float>(addresses), weights.at<float>(addresses));
+    });
+    traits_.prepared_bytes = aligned(weights.descriptor.get_size());
+    const Operand scratch = forward_.scratch(plain_descriptor({winograd.scratch()}, DType::kFloat32));
+    forward_.add([=, has_bias = spec_.bias, relu = spec_.activation.has_value(), addend = addend_, input = input_,
+                  output = output_](const TaskContext& context, const Addresses& addresses) {
+      winograd.run(context.threads, {.input = input.at<const float>(addresses),
+                                     .weights = weights.at<const float>(addresses),
+                                     .bias = has_bias ? static_cast<const float*>(addresses[Role::kBias]) : nullptr,
+                                     .addend = addend ? addend->at<const float>(addresses) : nullptr,
+                                     .relu = relu,
+                                     .scratch = scratch.at<float>(addresses),
+                                     .output = output.at<float>(addresses)});
+    });
+  }
+
   bool can_finish(const Forward& bare) const {
     const dnnl::memory::desc output = bare.dst_desc();
     return output ==
@@ -173,6 +212,7 @@ class Builder {
   }
 
   const Conv2dSpec& spec_;
+  const int threads_;
   const dnnl::engine& engine_;
   Program forward_;
   Program preparation_;
@@ -197,7 +237,7 @@ std::unique_ptr<Operator> make_prediction_conv2d(const Conv2dSpec& spec, const P
   LinearTensors tensors{
       any(dims(input)), any(weights), {}, any(dims(window_output_shape(input, spec.window, spec.filters)))};
   if (spec.bias) tensors.bias = plain_descriptor({spec.filters}, DType::kFloat32);
-  return Builder(spec, engine).build(tensors);
+  return Builder(spec, options.threads, engine).build(tensors);
 }
 
 }  // namespace arbalest::engine::cpu
