@@ -112,7 +112,7 @@ class Builder {
     output_ = {Role::kOutput, bare.dst_desc()};
     input_ = forward_.read_as({Role::kInput, descriptor(spec_.input)}, bare.src_desc());
     if (spec_.addend) addend_ = forward_.read_as({input_role(1), descriptor(*spec_.addend)}, bare.dst_desc());
-    if (BlockedWinograd::fits(spec_.input.shape(), spec_.filters, spec_.window, spec_.groups) && is_blocked(bare)) {
+    if (BlockedWinograd::fits(spec_) && is_blocked(bare)) {
       add_winograd();
       return finished();
     }
@@ -143,19 +143,21 @@ class Builder {
   }
 
   void add_winograd() {
-    const BlockedWinograd winograd(spec_.input.shape(), spec_.filters, threads_);
-    const Operand plain = preparation_.read_as(given_, plain_descriptor(weights_shape(spec_), DType::kFloat32));
-    const Operand weights{Role::kPrepared, plain_descriptor({winograd.weights()}, DType::kFloat32)};
+    const BlockedWinograd winograd(spec_, threads_);
+    const Operand weights = preparation_.read_as(given_, plain_descriptor(weights_shape(spec_), DType::kFloat32));
+    const Operand prepared{Role::kPrepared, plain_descriptor({winograd.prepared()}, DType::kFloat32)};
+    traits_.prepared_bytes = aligned(prepared.descriptor.get_size());
+    const bool has_bias = spec_.bias;
     preparation_.add([=](const TaskContext&, const Addresses& addresses) {
-      winograd.transform(plain.at<const float>(addresses), weights.at<float>(addresses));
+      const Operand bias{Role::kBias, {}};
+      winograd.prepare(weights.at<const float>(addresses), has_bias ? bias.at<const float>(addresses) : nullptr,
+                       prepared.at<float>(addresses));
     });
-    traits_.prepared_bytes = aligned(weights.descriptor.get_size());
     const Operand scratch = forward_.scratch(plain_descriptor({winograd.scratch()}, DType::kFloat32));
-    forward_.add([=, has_bias = spec_.bias, relu = spec_.activation.has_value(), addend = addend_, input = input_,
-                  output = output_](const TaskContext& context, const Addresses& addresses) {
+    forward_.add([=, relu = spec_.activation.has_value(), addend = addend_, input = input_, output = output_](
+                     const TaskContext& context, const Addresses& addresses) {
       winograd.run(context.threads, {.input = input.at<const float>(addresses),
-                                     .weights = weights.at<const float>(addresses),
-                                     .bias = has_bias ? static_cast<const float*>(addresses[Role::kBias]) : nullptr,
+                                     .prepared = prepared.at<const float>(addresses),
                                      .addend = addend ? addend->at<const float>(addresses) : nullptr,
                                      .relu = relu,
                                      .scratch = scratch.at<float>(addresses),

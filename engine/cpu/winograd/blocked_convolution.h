@@ -1,46 +1,47 @@
-// 3 x 3 convolution in float32 of images with 16 channels side by side, by Winograd's minimal filtering
+// Convolution in float32 of images with 16 channels side by side, by Winograd's minimal filtering
 // (engine/cpu/winograd/blocked_kernels.h), for weights that are transformed beforehand. The bits are the same for every
 // number of threads.
 #pragma once
 
 #include <cstdint>
 
+#include "engine/cpu/winograd/blocked_kernels.h"
 #include "engine/ops/conv2d.h"
 
 namespace arbalest::engine::cpu {
 
 class BlockedWinograd {
  public:
-  // Whether the processor and the convolution fit: stride 1, one pixel of padding, no groups, whole blocks of channels.
-  // `shape`: of the input.
-  static bool fits(const Shape& shape, std::int64_t filters, const Window& window, std::int64_t groups);
+  // Whether the processor and the convolution fit: a 3 x 3 or 5 x 5 kernel, stride 1, no dilation and no groups.
+  static bool fits(const Conv2dSpec& spec);
 
-  // `shape`: [n, c, h, w], of the input. `threads`: most threads of run().
-  BlockedWinograd(const Shape& shape, std::int64_t filters, int threads);
+  // `threads`: most threads of run().
+  BlockedWinograd(const Conv2dSpec& spec, int threads);
 
-  // Floats of transformed weights, and of scratch memory of run().
-  std::int64_t weights() const { return 36 * channels_ * filters_; }
+  // Floats of what prepare() writes, and of scratch memory of run().
+  std::int64_t prepared() const { return (kTileTerms * task_.input.channels + 1) * filters(); }
   std::int64_t scratch() const;
 
-  // from: [filters, c, 3, 3]
-  void transform(const float* from, float* weights) const;
+  // weights: [filters, c, h, w]; bias: [filters] or null.
+  void prepare(const float* weights, const float* bias, float* prepared) const;
 
   struct Operands {
-    const float* input;
-    const float* weights;  // transformed
-    const float* bias;     // [filters] or null
-    const float* addend;   // as the output, or null
-    bool relu;
-    float* scratch;  // scratch(), aligned to a cache line
+    const float* input;     // in blocks of channels, padded with zeros
+    const float* prepared;  // aligned to a cache line, as all others are
+    const float* addend;    // as the output, or null
+    bool relu;              // after the sum; NaN stays NaN
+    float* scratch;
     float* output;
   };
   void run(int threads, const Operands& operands) const;
 
  private:
+  std::int64_t filters() const { return tile_blocks(task_.output.channels) * kTileBlock; }
+
+  BlockedWinogradTask task_;
   std::int64_t tiles_;  // of all examples
-  std::int64_t channels_, filters_, height_, width_;
-  int threads_;
   std::int64_t tiles_at_once_;
+  int threads_;
 };
 
 }  // namespace arbalest::engine::cpu

@@ -13,8 +13,8 @@ typedef float Vector __attribute__((vector_size(kTileBlock * sizeof(float)), may
 inline Vector load(const float* address) { return *reinterpret_cast<const Vector*>(address); }
 inline void store(const Vector& vector, float* address) { *reinterpret_cast<Vector*>(address) = vector; }
 
-// B' d for a column or row of 6 vectors.
-inline void transform_pixels(const Vector (&d)[6], Vector (&to)[6]) {
+// B' d for a column or row of pixels.
+inline void transform_pixels(const Vector (&d)[kTilePixels], Vector (&to)[kTilePixels]) {
   const Vector even = d[4] - 4.0F * d[2], odd = d[3] - 4.0F * d[1];
   const Vector near = d[4] - d[2], far = 2.0F * (d[3] - d[1]);
   to[0] = 4.0F * d[0] + (d[4] - 5.0F * d[2]);
@@ -25,14 +25,18 @@ inline void transform_pixels(const Vector (&d)[6], Vector (&to)[6]) {
   to[5] = 4.0F * d[1] + (d[5] - 5.0F * d[3]);
 }
 
-// A' m for 6 vectors.
-inline void transform_terms(const Vector (&m)[6], Vector (&to)[4]) {
+// A' m for a column or row of components: powers of the points, and infinity in the last result.
+template <int side>
+inline void transform_terms(const Vector (&m)[kTilePixels], Vector (&to)[side]) {
   const Vector sum = m[1] + m[2], difference = m[1] - m[2];
   const Vector far_sum = m[3] + m[4], far_difference = m[3] - m[4];
   to[0] = m[0] + sum + far_sum;
   to[1] = difference + 2.0F * far_difference;
-  to[2] = sum + 4.0F * far_sum;
-  to[3] = difference + 8.0F * far_difference + m[5];
+  if constexpr (side == 4) {
+    to[2] = sum + 4.0F * far_sum;
+    to[3] = difference + 8.0F * far_difference;
+  }
+  to[side - 1] += m[5];
 }
 
 struct Tile {
@@ -41,45 +45,50 @@ struct Tile {
 
 Tile tile_at(const BlockedWinogradTask& task, Index number) {
   const Index in_image = number % task.tiles_of_image();
-  return {number / task.tiles_of_image(), in_image / task.tiles_across() * kTileSide,
-          in_image % task.tiles_across() * kTileSide};
+  return {number / task.tiles_of_image(), in_image / task.tiles_across() * task.side,
+          in_image % task.tiles_across() * task.side};
 }
 
-// image: a block of channels [height, width, 16]. `is_inside`: whether the tile reads no padding. Component k goes to
-// to + k * stride.
+// image: a block of channels [height, width, 16]. (y, x): first pixel, which may lie in the padding. `is_inside`:
+// whether the tile reads no padding. Component k goes to to + k * stride.
 template <bool is_inside>
-void transform_input(const BlockedWinogradTask& task, const Tile& tile, const float* image, float* to, Index stride) {
-  Vector columns[6][6];  // [component of the column, column]
-  for (Index x = 0; x < kTilePixels; ++x) {
-    const Index column = tile.x + x - 1;
-    Vector pixels[6], transformed[6];
-    for (Index y = 0; y < kTilePixels; ++y) {
-      const Index row = tile.y + y - 1;
-      const bool is_pixel = is_inside || (row >= 0 && row < task.height && column >= 0 && column < task.width);
-      pixels[y] = is_pixel ? load(image + (row * task.width + column) * kTileBlock) : Vector{};
+void transform_input(const BlockedImages16& images, Index y, Index x, const float* image, float* to, Index stride) {
+  Vector columns[kTilePixels][kTilePixels];  // [component of the column, column]
+  for (Index i = 0; i < kTilePixels; ++i) {
+    Vector pixels[kTilePixels], transformed[kTilePixels];
+    for (Index k = 0; k < kTilePixels; ++k) {
+      const Index row = y + k, column = x + i;
+      const bool is_pixel = is_inside || (row >= 0 && row < images.height && column >= 0 && column < images.width);
+      pixels[k] = is_pixel ? load(image + (row * images.width + column) * kTileBlock) : Vector{};
     }
     transform_pixels(pixels, transformed);
-    for (Index k = 0; k < kTilePixels; ++k) columns[k][x] = transformed[k];
+    for (Index k = 0; k < kTilePixels; ++k) columns[k][i] = transformed[k];
   }
   for (Index k = 0; k < kTilePixels; ++k) {
-    Vector transformed[6];
+    Vector transformed[kTilePixels];
     transform_pixels(columns[k], transformed);
     for (Index i = 0; i < kTilePixels; ++i) store(transformed[i], to + (k * kTilePixels + i) * stride);
   }
 }
 
-// Products of `tiles` tiles and the filters of a group, summed over channels. input: [tiles, channels]; weights:
-// [channels, blocks, 16]. The result of tile t and block b goes to to + t * tile + b * block.
+// Products of `tiles` tiles and the filters of a group, summed over channels. input: [tiles, pixels of a tile];
+// weights: [channels, blocks, 16]. The result of tile t and block b goes to to + t * tile + b * block.
+struct Product {
+  Index channels;
+  Index input_step;  // floats from a tile's input to the next
+  Index tile;
+  Index block;
+};
 template <int tiles, int blocks>
-void multiply(Index channels, const float* input, const float* weights, float* to, Index tile, Index block) {
+void multiply(const Product of, const float* input, const float* weights, float* to) {
   Vector sums[tiles][blocks] = {};
-  for (Index c = 0; c < channels; ++c) {
+  for (Index c = 0; c < of.channels; ++c) {
     Vector factors[blocks];
 #pragma GCC unroll 4
     for (int b = 0; b < blocks; ++b) factors[b] = load(weights + (c * blocks + b) * kTileBlock);
 #pragma GCC unroll 16
     for (int t = 0; t < tiles; ++t) {
-      const float number = input[t * channels + c];
+      const float number = input[t * of.input_step + c];
 #pragma GCC unroll 4
       for (int b = 0; b < blocks; ++b) sums[t][b] += number * factors[b];
     }
@@ -87,19 +96,18 @@ void multiply(Index channels, const float* input, const float* weights, float* t
 #pragma GCC unroll 16
   for (int t = 0; t < tiles; ++t) {
 #pragma GCC unroll 4
-    for (int b = 0; b < blocks; ++b) store(sums[t][b], to + t * tile + b * block);
+    for (int b = 0; b < blocks; ++b) store(sums[t][b], to + t * of.tile + b * of.block);
   }
 }
 
 // All `count` tiles, as many at a time as there are registers for their sums.
 template <int blocks>
-void multiply_group(Index count, Index channels, const float* input, const float* weights, float* to, Index tile,
-                    Index block) {
+void multiply_group(Index count, const Product& of, const float* input, const float* weights, float* to) {
   constexpr int kMost = blocks == 4 ? 6 : blocks == 2 ? 12 : 16;
   Index t = 0;
   const auto run = [&]<int tiles>() {
     for (; t + tiles <= count; t += tiles) {
-      multiply<tiles, blocks>(channels, input + t * channels, weights, to + t * tile, tile, block);
+      multiply<tiles, blocks>(of, input + t * of.input_step, weights, to + t * of.tile);
     }
   };
   run.template operator()<kMost>();
@@ -109,73 +117,85 @@ void multiply_group(Index count, Index channels, const float* input, const float
   run.template operator()<1>();
 }
 
-// terms: the 36 components of a tile's results, [36, 16].
-void transform_output(const BlockedWinogradTask& task, const Tile& tile, Index block, const float* terms) {
-  Vector columns[4][6];  // [row of the result, column of components]
+void multiply_terms(const BlockedWinogradTask& task, Index count, const float* pixels, const float* weights,
+                    float* terms) {
+  const Index blocks = tile_blocks(task.output.channels);
+  const Index stride = tile_stride(task.input.channels, count);
+  const Product of{task.input.channels, tile_blocks(task.input.channels) * kTileBlock, blocks * kTileTerms * kTileBlock,
+                   kTileTerms * kTileBlock};
+  for (Index k = 0; k < kTileTerms; ++k) {
+    const float* input = pixels + k * stride;
+    for (Index b = 0; b < blocks; b += blocks_of_group(b, blocks)) {
+      const float* group = weights + (k * blocks + b) * task.input.channels * kTileBlock;
+      float* const to = terms + (b * kTileTerms + k) * kTileBlock;
+      switch (blocks_of_group(b, blocks)) {
+        case 4:
+          multiply_group<4>(count, of, input, group, to);
+          break;
+        case 2:
+          multiply_group<2>(count, of, input, group, to);
+          break;
+        default:
+          multiply_group<1>(count, of, input, group, to);
+      }
+    }
+  }
+}
+
+// terms: the 36 components of the tile's results for a block of filters, [36, 16].
+template <int side>
+void transform_output(const BlockedImages16& images, const BlockedWinogradOperands& operands, const Tile& tile,
+                      Index block, const float* terms) {
+  Vector columns[side][kTilePixels];  // [row of the result, column of components]
   for (Index x = 0; x < kTilePixels; ++x) {
-    Vector components[6], transformed[4];
+    Vector components[kTilePixels], transformed[side];
     for (Index y = 0; y < kTilePixels; ++y) components[y] = load(terms + (y * kTilePixels + x) * kTileBlock);
     transform_terms(components, transformed);
-    for (Index y = 0; y < kTileSide; ++y) columns[y][x] = transformed[y];
+    for (Index y = 0; y < side; ++y) columns[y][x] = transformed[y];
   }
-  const Vector bias = task.bias == nullptr ? Vector{} : load(task.bias + block * kTileBlock);
-  const Index plane = (tile.example * (task.filters / kTileBlock) + block) * task.height * task.width;
-  const Index rows = std::min(kTileSide, task.height - tile.y);
-  const Index width = std::min(kTileSide, task.width - tile.x);
+  const Vector bias = load(operands.bias + block * kTileBlock);
+  const Index first = tile.example * images.example() + block * images.plane();
+  const Index rows = std::min<Index>(side, images.height - tile.y);
+  const Index width = std::min<Index>(side, images.width - tile.x);
   for (Index y = 0; y < rows; ++y) {
-    Vector results[4];
+    Vector results[side];
     transform_terms(columns[y], results);
-    const Index first = (plane + (tile.y + y) * task.width + tile.x) * kTileBlock;
     for (Index x = 0; x < width; ++x) {
-      const Index at = first + x * kTileBlock;
+      const Index at = first + ((tile.y + y) * images.width + tile.x + x) * kTileBlock;
       Vector sum = results[x] + bias;
-      if (task.addend != nullptr) sum += load(task.addend + at);
-      if (task.relu) sum = sum < 0.0F ? Vector{} : sum;
-      store(sum, task.output + at);
+      if (operands.addend != nullptr) sum += load(operands.addend + at);
+      if (operands.relu) sum = sum < 0.0F ? Vector{} : sum;
+      store(sum, operands.output + at);
     }
   }
 }
 
 }  // namespace
 
-void convolve_tiles(const BlockedWinogradTask& task, Index first, Index count, float* scratch) {
-  const Index channels = task.channels, blocks = task.filters / kTileBlock;
-  const Index stride = tile_stride(channels, count);
-  float* const terms = scratch + kTileTerms * stride;  // [count, blocks, 36, 16]
+void convolve_tiles(const BlockedWinogradTask& task, const BlockedWinogradOperands& operands, Index first, Index count,
+                    float* scratch) {
+  const BlockedImages16& images = task.input;
+  const Index channels = tile_blocks(images.channels) * kTileBlock, filters = tile_blocks(task.output.channels);
+  const Index stride = tile_stride(images.channels, count);
   for (Index t = 0; t < count; ++t) {
     const Tile tile = tile_at(task, first + t);
-    const bool is_inside =
-        tile.y > 0 && tile.x > 0 && tile.y + kTilePixels - 1 <= task.height && tile.x + kTilePixels - 1 <= task.width;
+    const Index y = tile.y - task.padding, x = tile.x - task.padding;
+    const bool is_inside = y >= 0 && x >= 0 && y + kTilePixels <= images.height && x + kTilePixels <= images.width;
     for (Index c = 0; c < channels; c += kTileBlock) {
-      const float* image = task.input + (tile.example * channels + c) * task.height * task.width;
+      const float* image = operands.input + tile.example * images.example() + c / kTileBlock * images.plane();
       float* const to = scratch + t * channels + c;
-      is_inside ? transform_input<true>(task, tile, image, to, stride)
-                : transform_input<false>(task, tile, image, to, stride);
+      is_inside ? transform_input<true>(images, y, x, image, to, stride)
+                : transform_input<false>(images, y, x, image, to, stride);
     }
   }
-  const Index tile_terms = blocks * kTileTerms * kTileBlock;
-  for (Index k = 0; k < kTileTerms; ++k) {
-    const float* input = scratch + k * stride;
-    for (Index b = 0; b < blocks; b += blocks_of_group(b, blocks)) {
-      const float* weights = task.weights + (k * blocks + b) * channels * kTileBlock;
-      float* const to = terms + (b * kTileTerms + k) * kTileBlock;
-      const Index block = kTileTerms * kTileBlock;
-      switch (blocks_of_group(b, blocks)) {
-        case 4:
-          multiply_group<4>(count, channels, input, weights, to, tile_terms, block);
-          break;
-        case 2:
-          multiply_group<2>(count, channels, input, weights, to, tile_terms, block);
-          break;
-        default:
-          multiply_group<1>(count, channels, input, weights, to, tile_terms, block);
-      }
-    }
-  }
+  float* const terms = scratch + kTileTerms * stride;  // [count, blocks of filters, 36, 16]
+  multiply_terms(task, count, scratch, operands.weights, terms);
   for (Index t = 0; t < count; ++t) {
     const Tile tile = tile_at(task, first + t);
-    for (Index b = 0; b < blocks; ++b) {
-      transform_output(task, tile, b, terms + t * tile_terms + b * kTileTerms * kTileBlock);
+    for (Index b = 0; b < filters; ++b) {
+      const float* of_block = terms + (t * filters + b) * kTileTerms * kTileBlock;
+      task.side == 4 ? transform_output<4>(task.output, operands, tile, b, of_block)
+                     : transform_output<2>(task.output, operands, tile, b, of_block);
     }
   }
 }
