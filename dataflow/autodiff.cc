@@ -36,36 +36,18 @@ Backward derive_backward(const Graph& graph) {
   return backward;
 }
 
-namespace {
-
-// By node: whether one of the results depends on it. `is_result`: by node.
-std::vector<bool> needed_for_results(const Graph& graph, const std::vector<bool>& is_result) {
+std::vector<bool> needed_at_inference(const Graph& graph) {
   std::vector<bool> is_read(static_cast<std::size_t>(graph.tensors()), false);
   std::vector<bool> needed(graph.nodes().size(), false);
   for (std::size_t n = needed.size(); n-- > 0;) {
     const Graph::Node& node = graph.nodes()[n];
-    needed[n] = is_result[n] || is_read[static_cast<std::size_t>(node.output)];
+    const bool is_result = node.layer->role() != LayerRole::kHidden && !node.training_only;
+    needed[n] = is_result || is_read[static_cast<std::size_t>(node.output)];
     for (const int input : node.inputs) {
       if (needed[n]) is_read[static_cast<std::size_t>(input)] = true;
     }
   }
   return needed;
-}
-
-}  // namespace
-
-std::vector<bool> needed_at_inference(const Graph& graph) {
-  std::vector<bool> is_result;
-  for (const Graph::Node& node : graph.nodes()) {
-    is_result.push_back(node.layer->role() != LayerRole::kHidden && !node.training_only);
-  }
-  return needed_for_results(graph, is_result);
-}
-
-std::vector<bool> needed_for(const Graph& graph, int tensor) {
-  std::vector<bool> is_result;
-  for (const Graph::Node& node : graph.nodes()) is_result.push_back(node.output == tensor);
-  return needed_for_results(graph, is_result);
 }
 
 }  // namespace arbalest::dataflow

@@ -19,7 +19,5 @@ Backward derive_backward(const Graph& graph);
 
 // By node: whether the node runs at inference. Auxiliary losses do not run, nor do layers that only they read.
 std::vector<bool> needed_at_inference(const Graph& graph);
-// By node: whether `tensor` depends on it.
-std::vector<bool> needed_for(const Graph& graph, int tensor);
 
 }  // namespace arbalest::dataflow

@@ -3,22 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 
-#include "dataflow/fusion.h"
+#include "dataflow/layers/batch_norm.h"
+#include "dataflow/layers/images/conv2d.h"
 #include "dataflow/parameter_rules.h"
 
 namespace arbalest::dataflow {
 
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 using TensorsByName = std::map<std::string, NamedTensor>;
 
 NamedTensor take(TensorsByName& tensors, const std::string& name) { return std::move(tensors.extract(name).mapped()); }
 
-// Replaces the four parameters of a batch norm, and makes the weights and the bias of the convolution before it.
+// Takes the four parameters of a batch norm, and makes the weights and the bias of the convolution before it.
 void fold_pair(TensorsByName& tensors, const std::string& convolution, const std::string& normalization,
                float epsilon) {
   NamedTensor& weight = tensors.at(convolution + ".weight");
@@ -30,59 +30,48 @@ void fold_pair(TensorsByName& tensors, const std::string& convolution, const std
   if (bias.values.empty()) bias = {convolution + ".bias", shift.shape, std::vector<float>(shift.values.size())};
   const std::size_t per_filter = weight.values.size() / shift.values.size();
   for (std::size_t filter = 0; filter < shift.values.size(); ++filter) {
-    const double factor = scale.values[filter] / std::sqrt(static_cast<double>(variance.values[filter]) + epsilon);
-    const double centered = static_cast<double>(bias.values[filter]) - mean.values[filter];
-    bias.values[filter] = static_cast<float>(centered * factor + shift.values[filter]);
+    const double deviation = std::sqrt(static_cast<double>(variance.values[filter]) + static_cast<double>(epsilon));
+    const double factor = static_cast<double>(scale.values[filter]) / deviation;
+    const double centered = static_cast<double>(bias.values[filter]) - static_cast<double>(mean.values[filter]);
+    bias.values[filter] = static_cast<float>(centered * factor + static_cast<double>(shift.values[filter]));
     for (std::size_t i = filter * per_filter; i < (filter + 1) * per_filter; ++i) {
-      weight.values[i] = static_cast<float>(weight.values[i] * factor);
+      weight.values[i] = static_cast<float>(static_cast<double>(weight.values[i]) * factor);
     }
   }
 }
 
 }  // namespace
 
-BatchNormFolding::BatchNormFolding(const Graph& graph, const std::string& kept_layer) {
+BatchNormFolding::BatchNormFolding(const Graph& graph, const std::string& kept) {
   for (const NamedParameter& parameter : named_parameters(graph)) {
     expected_.push_back({parameter.name, parameter.spec.shape});
   }
-  const Graph fused = fuse(graph);
-  std::vector<int> readers(at(fused.tensors()), 0);
-  for (const Graph::Node& node : fused.nodes_) {
-    for (const int input : node.inputs) ++readers[at(input)];
+  std::vector<int> readers(static_cast<std::size_t>(graph.tensors()), 0);
+  for (const Graph::Node& node : graph.nodes()) {
+    for (const int input : node.inputs) ++readers[static_cast<std::size_t>(input)];
   }
-  // by node: the layer that replaces a batch norm and the convolution before it
-  std::vector<std::shared_ptr<const Layer>> both(fused.nodes_.size());
-  std::vector<bool> is_folded(fused.nodes_.size(), false);
-  for (std::size_t n = 0; n < fused.nodes_.size(); ++n) {
-    const Graph::Node& node = fused.nodes_[n];
-    const auto normalization = node.layer->normalization();
-    const int input = node.inputs.empty() ? Graph::kImage : node.inputs[0];
-    if (!normalization || node.name == kept_layer || input <= Graph::kLabel || readers[at(input)] != 1) continue;
-    const std::size_t producer = at(input - Graph::kLabel - 1);
-    both[n] = fused.nodes_[producer].layer->with_normalization(*normalization);
-    if (both[n] == nullptr) continue;
-    is_folded[producer] = true;
-    pairs_.push_back({fused.nodes_[producer].name, node.name, normalization->epsilon});
-  }
-
-  std::vector<int> renumbered(at(fused.tensors()));
-  renumbered[Graph::kLabel] = Graph::kLabel;
-  folded_.input_ = fused.input_;
-  for (std::size_t n = 0; n < fused.nodes_.size(); ++n) {
-    if (is_folded[n]) continue;
-    Graph::Node kept = fused.nodes_[n];
-    if (both[n] != nullptr) {
-      const Graph::Node& convolution = fused.nodes_[at(kept.inputs[0] - Graph::kLabel - 1)];
-      kept.name = convolution.name;
-      kept.label = convolution.label + "+" + kept.label;
-      kept.layer = both[n];
-      kept.rules = {};
-      kept.inputs[0] = convolution.inputs[0];
+  // by tensor: the name that layers call it by
+  std::vector<std::string> names = {graph.input().has_ids() ? "ids" : "image", "label"};
+  std::vector<LayerDescription> layers;
+  for (const Graph::Node& node : graph.nodes()) {
+    names.push_back(node.name);
+    std::vector<std::string> inputs;
+    for (const int input : node.inputs) inputs.push_back(names[static_cast<std::size_t>(input)]);
+    const auto* normalization = dynamic_cast<const BatchNormLayer*>(node.layer.get());
+    if (normalization != nullptr && node.name != kept && readers[static_cast<std::size_t>(node.inputs[0])] == 1) {
+      const auto before = std::ranges::find(layers, inputs[0], &LayerDescription::name);
+      const auto* convolution =
+          before == layers.end() ? nullptr : dynamic_cast<const Conv2dLayer*>(before->layer.get());
+      if (convolution != nullptr && before->name != kept) {
+        before->layer = convolution->with_bias();
+        names.back() = before->name;
+        pairs_.push_back({before->name, node.name, normalization->epsilon()});
+        continue;
+      }
     }
-    for (int& input : kept.inputs) input = renumbered[at(input)];
-    kept.output = renumbered[at(fused.nodes_[n].output)] = folded_.tensors();
-    folded_.nodes_.push_back(std::move(kept));
+    layers.push_back({node.name, std::move(inputs), node.layer});
   }
+  folded_ = Graph::build(graph.input(), layers);
 }
 
 std::vector<NamedTensor> BatchNormFolding::fold(std::span<const NamedTensor> model) const {

@@ -1,23 +1,23 @@
-// Folds batch norm into convolutions, for inference. With its running statistics, batch norm multiplies each channel by
-// a number and adds another one:
+// Folds batch norm into convolutions, for predictions. With its running statistics, batch norm multiplies each channel
+// by a number and adds another one:
 //   scale (conv(x, w) + b - mean) / sqrt(variance + epsilon) + shift = conv(x, w f) + (b - mean) f + shift
 //   f = scale / sqrt(variance + epsilon)
-// The folded model has one pass over memory less. Its outputs differ in the last bits, so evaluation does not use it.
+// The folded model needs one pass over memory less. Its outputs differ in the last bits, so evaluation does not use it.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
+#include "dataflow/expected_tensors.h"
 #include "dataflow/graph.h"
-#include "dataflow/parameter_layout.h"
 
 namespace arbalest::dataflow {
 
 class BatchNormFolding {
  public:
-  // Folds each batch norm that is the only reader of a convolution's output, with the ReLU and the sum that fusion
-  // makes part of it. `kept`: name of a layer that stays as it is; "": none.
+  // Folds each batch norm that is the only reader of a convolution's output. `kept`: name of a layer that stays as it
+  // is; "": none.
   explicit BatchNormFolding(const Graph& graph, const std::string& kept = "");
 
   // The convolutions keep their names, and have a bias.

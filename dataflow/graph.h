@@ -95,7 +95,6 @@ class Graph {
   friend Graph with_rules(const Graph& graph, const ParameterRuleOf& rule_of);  // dataflow/parameter_rules.cc
   friend Graph fuse_activations(const Graph& graph);                            // dataflow/fusion.cc
   friend Graph fuse_sums(const Graph& graph);
-  friend class BatchNormFolding;  // dataflow/batch_norm_folding.h
 
   InputDescription input_;
   std::vector<Node> nodes_;

@@ -96,18 +96,6 @@ class Layer {
   virtual std::optional<engine::ActivationKind> activation_of_sum() const { return std::nullopt; }
   virtual std::shared_ptr<const Layer> with_addend(engine::ActivationKind /*f*/) const { return nullptr; }
 
-  // For inference (dataflow/batch_norm_folding.h). normalization(): what follows when the layer has scaled each channel
-  // and added a number, all of which are parameters; none for layers that do anything else. with_normalization(): a
-  // layer that computes both layers with other weights and a bias, and can only run at inference; null if there is
-  // none.
-  struct Normalization {
-    float epsilon = 0.0F;     // added to the running variance
-    bool relu = false;        // applied at the end
-    bool has_addend = false;  // a second input, added before
-  };
-  virtual std::optional<Normalization> normalization() const { return std::nullopt; }
-  virtual std::shared_ptr<const Layer> with_normalization(const Normalization& /*of*/) const { return nullptr; }
-
   // For layers with running statistics: the layer that normalizes with them in training, too, and does not change them.
   // Null for other layers.
   virtual std::shared_ptr<const Layer> with_frozen_statistics() const { return nullptr; }

@@ -34,14 +34,6 @@ enum class VectorPart {
   kTrainable  // [trainable_elements()], such as the optimizer's state
 };
 
-struct ExpectedTensor {
-  std::string name;
-  engine::Shape shape;
-};
-
-// Throws engine::ErrorKind::kCheckpoint unless `tensors` are exactly the expected ones, in any order.
-void check_tensors(std::span<const NamedTensor> tensors, std::span<const ExpectedTensor> expected);
-
 class ParameterLayout {
  public:
   ParameterLayout() = default;

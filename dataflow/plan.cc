@@ -6,7 +6,6 @@
 #include "dataflow/fusion.h"
 #include "dataflow/memory_plan.h"
 #include "dataflow/parameter_rules.h"
-#include "engine/alignment.h"
 
 namespace arbalest::dataflow {
 
@@ -34,7 +33,6 @@ Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& option
   std::vector<bool> forward(graph_.nodes().size(), true);
   if (options.mode == engine::OperatorMode::kInference) {
     forward = needed_at_inference(graph_);
-    if (options.prediction) forward = needed_for(graph_, tensor_of(graph_, forward, options.output));
     backward.node.assign(backward.node.size(), false);
     backward.tensor_gradient.assign(backward.tensor_gradient.size(), false);
   }
@@ -60,7 +58,6 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     engine::PrepareOptions prepare{.mode = options.mode,
                                    .threads = options.threads,
                                    .input_gradient = false,
-                                   .constant_parameters = options.prediction,
                                    .adds_to_loss = has_loss,
                                    .precision = options.precision};
     for (const int input : node.inputs) {
@@ -82,10 +79,6 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     step.runs_forward = forward[n];
     step.runs_backward = backward.node[n];
     has_loss |= step.runs_forward && node.layer->role() == LayerRole::kLoss;
-    if (const std::size_t bytes = step.op->traits().prepared_bytes; bytes > 0 && step.runs_forward) {
-      step.prepared_offset = prepared_bytes_;
-      prepared_bytes_ += engine::aligned(bytes);
-    }
     layouts_.push_back(step.op->traits().output);
     ARBALEST_CHECK(layouts_.back().shape() == shapes[at(node.output)]);
     ARBALEST_CHECK(step.op->traits().parameters.size() == specs.size());
@@ -173,15 +166,6 @@ std::vector<void*> Plan::gradient_addresses(const Step& step, const PlanBuffers&
   return addresses;
 }
 
-void Plan::prepare_parameters(engine::Stream& stream, const PlanBuffers& buffers) const {
-  for (std::size_t n = 0; n < steps_.size(); ++n) {
-    const Step& step = steps_[n];
-    if (step.prepared_offset == kNowhere) continue;
-    step.op->prepare_parameters(stream, graph_.nodes()[n].label.c_str(), parameter_addresses(step, buffers),
-                                buffers.prepared + step.prepared_offset);
-  }
-}
-
 void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
   for (std::size_t n = 0; n < steps_.size(); ++n) {
     const Graph::Node& node = graph_.nodes()[n];
@@ -196,7 +180,6 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
                       .parameters = parameters,
                       .parameter_gradients = gradients,
                       .saved = address(buffers.arena, step.saved_offset, kNowhere),
-                      .prepared = address(buffers.prepared, step.prepared_offset, kNowhere),
                       .scratch = address(buffers.arena, step.forward_scratch_offset, kNowhere),
                       .step = buffers.step});
   }

@@ -27,9 +27,6 @@ struct PlanOptions {
   std::vector<ParameterKind> without_decay = {};  // these kinds get no weight decay, whatever their decay_multiplier
   // Inference: name of a layer whose output the caller reads after forward() (Plan::output); "": none.
   std::string output = {};
-  // Inference that only gives `output`: no loss and no metric runs. The weights change only between passes, and
-  // prepare_parameters() follows each change.
-  bool prediction = false;
 };
 
 // Addresses of one learner's buffers. All must outlive the work enqueued with them.
@@ -41,7 +38,6 @@ struct PlanBuffers {
   engine::StepResult* result = nullptr;
   // The weights rounded to BF16, at the same offsets; null unless reads_low_precision_weights().
   const engine::BFloat16* low_precision_weights = nullptr;
-  std::byte* prepared = nullptr;  // [prepared_bytes()]
 };
 
 class Plan {
@@ -58,8 +54,6 @@ class Plan {
   std::int64_t batch() const noexcept { return layouts_[Graph::kLabel].shape()[0]; }
 
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
-  // Bytes that prepare_parameters() writes and forward() reads; 0 unless PlanOptions::prediction.
-  std::size_t prepared_bytes() const noexcept { return prepared_bytes_; }
   // Baseline for arena_bytes(): one buffer for each layer's output and one for its gradient. The arena also holds the
   // mini-batch, saved values and scratch memory; they are not counted here.
   std::size_t bytes_without_reuse() const noexcept { return bytes_without_reuse_; }
@@ -78,9 +72,6 @@ class Plan {
     std::size_t offset = 0;  // in the arena, in bytes
   };
   const std::optional<Output>& output() const noexcept { return output_; }
-
-  // Enqueues the work on constant parameters that need not be repeated in each forward().
-  void prepare_parameters(engine::Stream& stream, const PlanBuffers& buffers) const;
 
   // Both enqueue (or record) on `stream` and return; the stream orders them. forward() writes result->loss_sum (in
   // training the weighted sum of all losses), for classifiers also ->correct and ->correct_top5, and in training the
@@ -117,7 +108,6 @@ class Plan {
     bool runs_forward = false;
     bool runs_backward = false;
     std::size_t saved_offset = kNowhere;
-    std::size_t prepared_offset = kNowhere;
     std::size_t forward_scratch_offset = kNowhere;
     std::size_t backward_scratch_offset = kNowhere;
     GradientOffsets gradients;  // if it runs backward
@@ -141,7 +131,6 @@ class Plan {
   std::vector<std::size_t> values_;      // by tensor: arena offset
   std::optional<Output> output_;
   std::size_t arena_bytes_ = 0;
-  std::size_t prepared_bytes_ = 0;
   std::size_t bytes_without_reuse_ = 0;
 };
 

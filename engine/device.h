@@ -17,9 +17,6 @@ struct StreamOptions {
   int threads = 1;     // CPU: threads of the stream's primitives
   int first_core = 0;  // CPU with pinned cores: the stream uses `threads` cores of the device, from this index on
   StreamRole role = StreamRole::kLearner;
-  // CPU without pinned cores: the thread that enqueues work does it, and no thread has to be woken. For callers that
-  // wait for the result anyway.
-  bool on_caller = false;
 };
 
 class Device {

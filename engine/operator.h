@@ -49,8 +49,6 @@ struct PrepareOptions {
   std::vector<bool> no_gradient = {};
   // Fixed layouts in which to read the parameters; empty: the operator chooses.
   std::vector<Layout> parameters = {};
-  // Inference: the parameters change only between runs, and Operator::prepare_parameters() follows each change.
-  bool constant_parameters = false;
   bool adds_to_loss = false;                  // for a loss: adds to the result of an earlier loss of the same step
   Precision precision = Precision::kFloat32;  // for convolutions and dense layers; others compute in their input's type
 
@@ -66,9 +64,8 @@ struct OperatorTraits {
   std::vector<Layout> parameters;  // in the order of the spec; float32, as are their gradients
   // The operator reads its weights (parameters[0], not the bias) rounded to bfloat16, in the same order of elements.
   bool low_precision_weights = false;
-  std::size_t saved_bytes = 0;     // written by forward, read by backward; 64-byte aligned
-  std::size_t prepared_bytes = 0;  // written by prepare_parameters(), read by forward; 64-byte aligned
-  std::size_t scratch_bytes = 0;   // free between tasks; the larger need of forward and backward
+  std::size_t saved_bytes = 0;    // written by forward, read by backward; 64-byte aligned
+  std::size_t scratch_bytes = 0;  // free between tasks; the larger need of forward and backward
   bool backward_reads_inputs = false;
   bool backward_reads_first_input_only = false;  // restricts backward_reads_inputs to input 0
   bool backward_reads_output = false;
@@ -93,7 +90,6 @@ struct ForwardOperands {
   // Training: gradients of running statistics are overwritten (ops/batch_norm.h); the others are not touched.
   std::span<void* const> parameter_gradients;
   void* saved = nullptr;
-  const void* prepared = nullptr;  // [traits().prepared_bytes]
   void* scratch = nullptr;
   const StepParameters* step = nullptr;  // fixed address; the content is read at run time
 };
@@ -123,9 +119,6 @@ class Operator {
   // buffers must live until the stream has passed the task. `label` names the layer in errors and traces and must live
   // as long as the stream's work. backward() requires an operator prepared with kTraining.
   virtual void forward(Stream& stream, const char* label, const ForwardOperands& operands) const = 0;
-  // Writes what forward() needs of the parameters in another form. Does nothing unless traits().prepared_bytes > 0.
-  virtual void prepare_parameters(Stream& /*stream*/, const char* /*label*/,
-                                  std::span<const void* const> /*parameters*/, void* /*prepared*/) const {}
   virtual void backward(Stream& stream, const char* label, const BackwardOperands& operands) const = 0;
 
  protected:

@@ -18,7 +18,6 @@ std::optional<dataflow::BatchNormFolding> folding_for(const dataflow::Graph& gra
 InferenceModel::InferenceModel(const dataflow::Graph& graph, engine::Device& device, const Options& options)
     : device_(device),
       threads_(options.threads),
-      is_for_prediction_(options.prediction),
       folding_(folding_for(graph, device, options)),
       plan_(folding_ ? folding_->graph() : graph, device,
             {.batch = options.batch,
@@ -26,11 +25,9 @@ InferenceModel::InferenceModel(const dataflow::Graph& graph, engine::Device& dev
              .mode = engine::OperatorMode::kInference,
              .precision = options.precision,
              .parameters = options.parameters,
-             .output = options.output,
-             .prediction = options.prediction}),
+             .output = options.output}),
       weights_(device.allocate(static_cast<std::size_t>(plan_.parameters().elements()) * sizeof(float))) {
   ARBALEST_CHECK(!options.prediction || options.parameters == nullptr);
-  if (plan_.prepared_bytes() > 0) prepared_ = device.allocate(plan_.prepared_bytes());
   if (!plan_.reads_low_precision_weights()) return;
   rounded_ = device.allocate(static_cast<std::size_t>(plan_.parameters().elements()) * sizeof(engine::BFloat16));
 }
@@ -41,13 +38,10 @@ void InferenceModel::load(std::span<const dataflow::NamedTensor> model) {
   } else {
     plan_.parameters().from_canonical(device_, model, weights());
   }
-  if (rounded() == nullptr && prepared() == nullptr) return;
+  if (rounded() == nullptr) return;
   const auto stream =
       device_.create_stream({.name = "weights", .threads = threads_, .role = engine::StreamRole::kInference});
-  if (rounded() != nullptr) {
-    stream->enqueue(engine::RoundWeights{weights(), rounded(), plan_.parameters().elements()}, "round weights");
-  }
-  plan_.prepare_parameters(*stream, {.weights = weights(), .low_precision_weights = rounded(), .prepared = prepared()});
+  stream->enqueue(engine::RoundWeights{weights(), rounded(), plan_.parameters().elements()}, "round weights");
   stream->record().synchronize();
 }
 

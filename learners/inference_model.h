@@ -1,7 +1,6 @@
 // A model that is only run forward on one device: the plan and the weights, which any number of runners share.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,8 +20,8 @@ class InferenceModel {
     int threads = 1;         // CPU: threads of each runner's stream
     engine::Precision precision = engine::Precision::kFloat32;
     std::string output = {};  // name of the layer whose output runners return; "": none
-    // Only `output` is asked for, and no loss. The model may then be changed into one that gives nearly the same output
-    // sooner, such as without batch norm (dataflow/batch_norm_folding.h). Excludes `parameters`.
+    // Batch norm may be folded into convolutions (dataflow/batch_norm_folding.h), which changes the last bits of the
+    // output. Excludes `parameters`.
     bool prediction = false;
     // Layouts of the weights, such as those of training, so that the bits are those of a learner's evaluation; null:
     // the operators choose.
@@ -45,19 +44,14 @@ class InferenceModel {
   float* weights() const noexcept { return weights_.as<float>(); }
   // The weights as bfloat16; null unless the plan reads them.
   engine::BFloat16* rounded() const noexcept { return rounded_.as<engine::BFloat16>(); }
-  // What the plan reads beside the weights; null if that is nothing.
-  std::byte* prepared() const noexcept { return prepared_.as<std::byte>(); }
-  bool is_for_prediction() const noexcept { return is_for_prediction_; }
 
  private:
   engine::Device& device_;
   int threads_;
-  bool is_for_prediction_;
   std::optional<dataflow::BatchNormFolding> folding_;
   dataflow::Plan plan_;
   engine::Buffer weights_;  // float32 [elements of the plan's parameters]
   engine::Buffer rounded_;
-  engine::Buffer prepared_;  // [prepared_bytes of the plan]
 };
 
 }  // namespace arbalest::learners

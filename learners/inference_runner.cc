@@ -15,8 +15,7 @@ InferenceRunner::InferenceRunner(const InferenceModel& model, int number)
       stream_(model.device().create_stream({.name = fmt::format("inference {}", number),
                                             .threads = model.threads(),
                                             .first_core = number * model.threads(),
-                                            .role = engine::StreamRole::kInference,
-                                            .on_caller = true})) {
+                                            .role = engine::StreamRole::kInference})) {
   if (model.plan().output()) {
     plain_ = model.device().plain_layout(output_shape(), engine::DType::kFloat32);
     is_plain_ = model.plan().output()->layout == plain_;
@@ -28,8 +27,7 @@ InferenceRunner::InferenceRunner(const InferenceModel& model, int number)
                                   .arena = arena_.as<std::byte>(),
                                   .step = step_.as<engine::StepParameters>(),
                                   .result = result_.as<engine::StepResult>(),
-                                  .low_precision_weights = model.rounded(),
-                                  .prepared = model.prepared()});
+                                  .low_precision_weights = model.rounded()});
   forward_ = stream_->end_recording();
 }
 
@@ -39,9 +37,7 @@ InferenceRunner::Result InferenceRunner::run(const dataflow::Batch& batch) {
   auto* arena = arena_.as<std::byte>();
   stream_->begin_task(batch.number, engine::WorkPhase::kEvaluation);
   stream_->copy(plan.images(arena), batch.images, plan.tensor_bytes(dataflow::Graph::kImage), "images");
-  if (!model_.is_for_prediction()) {
-    stream_->copy(plan.labels(arena), batch.labels, plan.tensor_bytes(dataflow::Graph::kLabel), "labels");
-  }
+  stream_->copy(plan.labels(arena), batch.labels, plan.tensor_bytes(dataflow::Graph::kLabel), "labels");
   stream_->launch(*forward_, "inference");
   const auto& output = plan.output();
   if (is_plain_) stream_->copy(values_.data(), arena + output->offset, output->layout.bytes(), "output");

@@ -20,11 +20,11 @@ class InferenceRunner {
     // The output of the model's layer in canonical order as float32, [batch, ...] with the shape output_shape(). The
     // rows of places without an example mean nothing. Empty if the model has no output.
     std::span<const float> output;
-    engine::StepResult step;  // loss and correct answers, if the batch has labels; zeros from models for predictions
+    engine::StepResult step;  // loss and correct answers, if the batch has labels
   };
 
-  // Runs the forward pass over the images of `batch`, which must hold images or ids and not only indices. Models for
-  // predictions read no labels. Blocks the host. The result is valid until the next call.
+  // Runs the forward pass over the images of `batch`, which must hold images or ids and not only indices. Blocks the
+  // host. The result is valid until the next call.
   Result run(const dataflow::Batch& batch);
 
   // The model must have an output.

@@ -22,14 +22,12 @@ class BatchNormLayer final : public Layer {
       : options_(options), behind_(behind), frozen_statistics_(frozen_statistics) {}
 
   std::string_view kind() const override { return "batch_norm"; }
+  float epsilon() const noexcept { return options_.epsilon; }
   std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
     return with(Behind::kRelu, f.kind);
   }
   std::shared_ptr<const Layer> with_addend(engine::ActivationKind f) const override {
     return with(Behind::kAddendAndRelu, f);
-  }
-  std::optional<Normalization> normalization() const override {
-    return Normalization{options_.epsilon, behind_ != Behind::kNothing, behind_ == Behind::kAddendAndRelu};
   }
   std::shared_ptr<const Layer> with_frozen_statistics() const override {
     return std::make_shared<BatchNormLayer>(options_, behind_, true);

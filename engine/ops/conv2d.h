@@ -23,8 +23,6 @@ struct Conv2dSpec {
   // Applied to the output in the same pass; backward then reads the output.
   std::optional<ActivationFunction> activation = {};
   std::int64_t groups = 1;  // divides o and c
-  // Of the output's shape; added before the activation, which is none or ReLU. Inference on CPUs only.
-  std::optional<Layout> addend = {};
 };
 
 inline Shape weights_shape(const Conv2dSpec& spec) {

@@ -90,8 +90,9 @@ SinglePredictor::SinglePredictor(const JobOptions& job, std::span<const dataflow
 
 Prediction SinglePredictor::predict(std::span<const float> example, int top) {
   ARBALEST_CHECK(example.size() == elements_);
+  constexpr std::int32_t kLabel = 0;  // nobody knows it, and the loss is not read
   std::ranges::copy(example, input_.as<float>());
-  const dataflow::Batch batch{.images = input_.as<float>(), .examples = 1};
+  const dataflow::Batch batch{.images = input_.as<float>(), .labels = &kLabel, .examples = 1};
   return prediction_of(runner_.run(batch).output, predicts_numbers_, top);
 }
 

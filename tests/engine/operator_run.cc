@@ -29,7 +29,7 @@ constexpr std::size_t kGuard = 256;  // bytes
 
 // All buffers of one use of an operator.
 struct Buffers {
-  Buffer input, labels, output, output_gradient, input_gradient, saved, prepared, scratch, step;
+  Buffer input, labels, output, output_gradient, input_gradient, saved, scratch, step;
   Buffer arriving;  // content of output_gradient before each pass
   std::vector<Buffer> parameters, parameter_gradients;
   std::vector<const void*> inputs, parameter_addresses;
@@ -72,7 +72,6 @@ void allocate(Device& device, const OperatorCase& of, const OperatorTraits& trai
   buffers.step = upload(device, std::vector{of.step});
   buffers.output = garbage(device, traits.output.bytes(), buffers);
   buffers.saved = garbage(device, traits.saved_bytes, buffers);
-  buffers.prepared = garbage(device, traits.prepared_bytes, buffers);
   buffers.scratch = garbage(device, traits.scratch_bytes, buffers);
   buffers.input_gradient = garbage(device, of.input.bytes(), buffers);
   buffers.output_gradient = garbage(device, traits.output.bytes(), buffers);
@@ -114,7 +113,6 @@ void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers)
   operands.parameters = buffers.parameter_addresses;
   operands.parameter_gradients = buffers.gradient_addresses;
   operands.saved = buffers.saved.data();
-  operands.prepared = buffers.prepared.data();
   operands.scratch = buffers.scratch.data();
   operands.step = buffers.step.as<const engine::StepParameters>();
   op.forward(stream, "operator forward", operands);
@@ -203,7 +201,6 @@ OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOp
   const bool is_loss = !of.labels.empty();
   const bool runs_backward = options.mode == OperatorMode::kTraining && (is_loss || !of.output_gradient.empty());
 
-  op->prepare_parameters(*stream, "preparation", buffers.parameter_addresses, buffers.prepared.data());
   const auto enqueue = [&] {
     forward(*op, *stream, buffers);
     if (runs_backward) backward(*op, *stream, buffers, options, is_loss);

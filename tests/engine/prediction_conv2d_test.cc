@@ -1,5 +1,4 @@
-// Convolutions for predictions, whose parameters are constant, compared with the reference.
-#include <algorithm>
+// Convolutions at inference whose weights have no given layout, compared with the reference.
 
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
@@ -51,62 +50,35 @@ const Case kCases[] = {
     {"sixteen examples, an odd number of channels", {16, 5, 9, 8}, 7, {{3, 2}, {2, 1}}},
 };
 
-// What follows the convolution in the same pass.
-enum class Addend { kNone, kLikeOutput, kCanonical };
-
-// Checks one case with an addend and an activation, or without.
-void check(engine::Device& device, const Case& of, bool bias, Addend addend,
-           std::optional<engine::ActivationFunction> f, int threads) {
+// Checks one case with an activation, or without.
+void check(engine::Device& device, const Case& of, bool bias, std::optional<engine::ActivationFunction> f,
+           int threads) {
   OperatorCase run;
   run.replayed = true;
   run.input = of.native_input ? native_image_layout(device, of.input) : device.plain_layout(of.input, DType::kFloat32);
-  Conv2dSpec spec{run.input, of.filters, of.window, bias, f, of.groups};
+  const Conv2dSpec spec{run.input, of.filters, of.window, bias, f, of.groups};
+  run.spec = spec;
   run.input_values = random_values(of.input.elements(), 1);
   run.parameters = {random_values(weights_shape(spec).elements(), 2)};
   if (bias) run.parameters.push_back(random_values(of.filters, 3));
   Values expected = conv2d(of.input, run.input_values, run.parameters[0], bias ? run.parameters[1] : Values{},
                            of.filters, of.window, of.groups);
-  if (addend != Addend::kNone) {
-    const Shape shape = conv2d_shape(of.input, of.filters, of.window);
-    spec.addend =
-        addend == Addend::kCanonical ? device.plain_layout(shape, DType::kFloat32) : native_image_layout(device, shape);
-    run.others = {{*spec.addend, random_values(shape.elements(), 4)}};
-    std::ranges::transform(expected, run.others[0].values, expected.begin(), std::plus());
-  }
   if (f) expected = activation(expected, *f);
-  run.spec = spec;
-  const engine::PrepareOptions options{
-      .mode = OperatorMode::kInference, .threads = threads, .constant_parameters = true};
-  const OperatorRun result = run_operator(device, run, options);
+  const OperatorRun result = run_operator(device, run, {.mode = OperatorMode::kInference, .threads = threads});
   CHECK(relative_error(result.output, expected) < 1e-5);
   CHECK(result.padding_is_zero);
 }
 
-TEST_CASE("conv2d with constant parameters agrees with the reference") {
+TEST_CASE("conv2d at inference agrees with the reference, with layouts of weights of its own") {
   const auto device = open_test_device();
   const int threads = GENERATE(from_range(thread_counts()));
   for (const Case& of : kCases) {
     DYNAMIC_SECTION(of.what << ", threads " << threads) {
       for (const bool bias : {false, true}) {
         CAPTURE(bias);
-        check(*device, of, bias, Addend::kNone, {}, threads);
-        check(*device, of, bias, Addend::kNone, engine::ActivationKind::kRelu, threads);
-        check(*device, of, bias, Addend::kNone, engine::ActivationKind::kTanh, threads);
-      }
-    }
-  }
-}
-
-TEST_CASE("conv2d with constant parameters adds another tensor before its activation") {
-  const auto device = open_test_device();
-  const int threads = GENERATE(from_range(thread_counts()));
-  for (const Case& of : kCases) {
-    DYNAMIC_SECTION(of.what << ", threads " << threads) {
-      for (const Addend addend : {Addend::kLikeOutput, Addend::kCanonical}) {
-        CAPTURE(addend);
-        check(*device, of, true, addend, {}, threads);
-        check(*device, of, true, addend, engine::ActivationKind::kRelu, threads);
-        check(*device, of, false, addend, engine::ActivationKind::kRelu, threads);
+        check(*device, of, bias, {}, threads);
+        check(*device, of, bias, engine::ActivationKind::kRelu, threads);
+        check(*device, of, bias, engine::ActivationKind::kTanh, threads);
       }
     }
   }

@@ -6,14 +6,6 @@ namespace arbalest::dataflow {
 
 using engine::Shape;
 
-std::shared_ptr<const Layer> Conv2dLayer::with_normalization(const Normalization& of) const {
-  if (activation_.has_value() || has_addend_) return nullptr;
-  Options options = options_;
-  options.has_bias = true;
-  const auto relu = of.relu ? std::optional<engine::ActivationFunction>(engine::ActivationKind::kRelu) : std::nullopt;
-  return std::make_shared<Conv2dLayer>(options, relu, of.has_addend);
-}
-
 Shape Conv2dLayer::output_shape(std::span<const Shape> inputs) const {
   const engine::Window window = place_window(inputs[0], options_.window, options_.padding_mode);
   const std::int64_t channels = inputs[0][1];
@@ -45,9 +37,7 @@ std::int64_t Conv2dLayer::forward_flops(std::span<const Shape> inputs) const {
 
 engine::OperatorSpec Conv2dLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
   const engine::Window window = place_window(inputs[0].shape(), options_.window, options_.padding_mode);
-  engine::Conv2dSpec spec{inputs[0], options_.filters, window, options_.has_bias, activation_, options_.groups};
-  if (has_addend_) spec.addend = inputs[1];
-  return spec;
+  return engine::Conv2dSpec{inputs[0], options_.filters, window, options_.has_bias, activation_, options_.groups};
 }
 
 }  // namespace arbalest::dataflow

@@ -18,10 +18,8 @@ class Conv2dLayer final : public Layer {
     ParameterOptions weight{.initializer = kDefaultWeight};
     ParameterOptions bias{.initializer = kDefaultBias};
   };
-  // has_addend: adds a second input before the activation; only for inference.
-  explicit Conv2dLayer(const Options& options, std::optional<engine::ActivationFunction> activation = std::nullopt,
-                       bool has_addend = false)
-      : options_(options), activation_(activation), has_addend_(has_addend) {}
+  explicit Conv2dLayer(const Options& options, std::optional<engine::ActivationFunction> activation = std::nullopt)
+      : options_(options), activation_(activation) {}
 
   std::string_view kind() const override { return "conv"; }
   std::string width_field() const override { return "filters"; }
@@ -29,8 +27,12 @@ class Conv2dLayer final : public Layer {
     const bool is_possible = !activation_.has_value() && !engine::differentiates_input(f.kind);
     return is_possible ? std::make_shared<Conv2dLayer>(options_, f) : nullptr;
   }
-  std::shared_ptr<const Layer> with_normalization(const Normalization& of) const override;
-  int input_count() const override { return has_addend_ ? 2 : 1; }
+  // The same convolution with a bias.
+  std::shared_ptr<const Layer> with_bias() const {
+    Options options = options_;
+    options.has_bias = true;
+    return std::make_shared<Conv2dLayer>(options, activation_);
+  }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
@@ -39,7 +41,6 @@ class Conv2dLayer final : public Layer {
  private:
   Options options_;
   std::optional<engine::ActivationFunction> activation_;  // applied to the output
-  bool has_addend_;
 };
 
 }  // namespace arbalest::dataflow

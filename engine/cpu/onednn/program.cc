@@ -128,27 +128,11 @@ std::unique_ptr<Task> Program::bind(const Addresses& addresses) const {
   return bound;
 }
 
-ProgramOperator::ProgramOperator(OperatorTraits traits, Program forward, std::optional<Program> backward,
-                                 std::optional<Program> preparation)
-    : forward_(std::move(forward)),
-      backward_(std::move(backward)),
-      preparation_(std::move(preparation)),
-      kept_bytes_(traits.prepared_bytes) {
+ProgramOperator::ProgramOperator(OperatorTraits traits, Program forward, std::optional<Program> backward)
+    : forward_(std::move(forward)), backward_(std::move(backward)) {
   traits_ = std::move(traits);
-  if (preparation_.has_value()) traits_.prepared_bytes += preparation_->scratch_bytes();
   traits_.scratch_bytes =
       std::max(forward_.scratch_bytes(), backward_.has_value() ? backward_->scratch_bytes() : std::size_t{0});
-}
-
-void ProgramOperator::prepare_parameters(Stream& stream, const char* label, std::span<const void* const> parameters,
-                                         void* prepared) const {
-  if (!preparation_.has_value()) return;
-  Addresses addresses(1);
-  addresses.set(Role::kWeights, first(parameters));
-  addresses.set(Role::kBias, second(parameters));
-  addresses.set(Role::kPrepared, prepared);
-  addresses.set(Role::kScratch, static_cast<std::byte*>(prepared) + kept_bytes_);
-  static_cast<CpuStream&>(stream).submit(translate_errors([&] { return preparation_->bind(addresses); }), label);
 }
 
 void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOperands& operands) const {
@@ -163,7 +147,6 @@ void ProgramOperator::forward(Stream& stream, const char* label, const ForwardOp
   addresses.set(Role::kMeanGradient, at(2, operands.parameter_gradients));
   addresses.set(Role::kVarianceGradient, at(3, operands.parameter_gradients));
   addresses.set(Role::kSaved, operands.saved);
-  addresses.set(Role::kPrepared, operands.prepared);
   addresses.set(Role::kScratch, operands.scratch);
   addresses.set(Role::kStep, operands.step);
   static_cast<CpuStream&>(stream).submit(translate_errors([&] { return forward_.bind(addresses); }), label);

@@ -25,7 +25,6 @@ enum class Role : std::size_t {
   kWeights,
   kBias,
   kSaved,
-  kPrepared,
   kScratch,
   kOutputGradient,
   kInputGradient,
@@ -37,7 +36,7 @@ enum class Role : std::size_t {
   kMeanGradient,
   kVarianceGradient,
 };
-inline constexpr std::size_t kRoles = 17;  // without those of further inputs
+inline constexpr std::size_t kRoles = 16;  // without those of further inputs
 
 // Roles of operators with several inputs: input k and its gradient. For losses and metrics input 1 is also kLabels.
 inline Role input_role(std::size_t k) { return k == 0 ? Role::kInput : static_cast<Role>(kRoles + 2 * k - 2); }
@@ -106,24 +105,18 @@ class Program {
   std::size_t scratchpad_bytes_ = 0;  // then one scratchpad that all primitives share
 };
 
-// An operator made of a forward program and, in training, a backward program. With constant parameters, a third program
-// may write to Role::kPrepared what forward reads there; its scratch lies behind that.
+// An operator made of a forward program and, in training, a backward program.
 class ProgramOperator final : public Operator {
  public:
-  // Sets traits.scratch_bytes. `traits.prepared_bytes` is what forward reads, without scratch.
-  ProgramOperator(OperatorTraits traits, Program forward, std::optional<Program> backward,
-                  std::optional<Program> preparation = std::nullopt);
+  // Sets traits.scratch_bytes.
+  ProgramOperator(OperatorTraits traits, Program forward, std::optional<Program> backward);
 
-  void prepare_parameters(Stream& stream, const char* label, std::span<const void* const> parameters,
-                          void* prepared) const override;
   void forward(Stream& stream, const char* label, const ForwardOperands& operands) const override;
   void backward(Stream& stream, const char* label, const BackwardOperands& operands) const override;
 
  private:
   Program forward_;
   std::optional<Program> backward_;
-  std::optional<Program> preparation_;
-  std::size_t kept_bytes_;  // prepared, without scratch
 };
 
 }  // namespace arbalest::engine::cpu

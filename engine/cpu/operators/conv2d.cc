@@ -9,11 +9,8 @@ namespace arbalest::engine::cpu {
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
-  if (!spec.addend && prefers_lanes(spec, options)) return make_lane_conv2d(spec, options, engine);
-  if (options.constant_parameters && options.precision == Precision::kFloat32) {
-    return make_prediction_conv2d(spec, options, engine);
-  }
-  ARBALEST_CHECK(!spec.addend);
+  if (prefers_transformed_weights(spec, options)) return make_prediction_conv2d(spec, options, engine);
+  if (prefers_lanes(spec, options)) return make_lane_conv2d(spec, options, engine);
   const Shape& input = spec.input.shape();
   const Shape weights = weights_shape(spec);
   dnnl::memory::dims weights_dims = dims(weights);

@@ -1,6 +1,5 @@
-// Convolutions for predictions: nothing is kept for a backward pass, and the weights stay the same from one mini-batch
-// to the next. They are transformed once for the kernel that is fastest. The bias, a sum and an activation take no pass
-// of their own.
+// Convolutions for predictions: their weights are loaded once, and nothing is kept for a backward pass. Winograd's
+// minimal filtering then reads transformed weights.
 #pragma once
 
 #include <memory>
@@ -11,7 +10,9 @@
 
 namespace arbalest::engine::cpu {
 
-// For float32 and PrepareOptions::constant_parameters.
+// Whether the kernels for transformed weights are faster than oneDNN's. Never if the layouts of the weights are given,
+// as they are where inference repeats the arithmetic of training.
+bool prefers_transformed_weights(const Conv2dSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_prediction_conv2d(const Conv2dSpec& spec, const PrepareOptions& options,
                                                  const dnnl::engine& engine);
 

@@ -1,6 +1,6 @@
 // Convolution in float32 of images with 16 channels side by side, by Winograd's minimal filtering
-// (engine/cpu/winograd/blocked_kernels.h), for weights that are transformed beforehand. The bits are the same for every
-// number of threads.
+// (engine/cpu/winograd/blocked_kernels.h), for weights that are transformed beforehand
+// (engine/cpu/winograd/weights_layout.h). The bits are the same for every number of threads.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,22 @@ class BlockedWinograd {
   // `threads`: most threads of run().
   BlockedWinograd(const Conv2dSpec& spec, int threads);
 
-  // Floats of what prepare() writes, and of scratch memory of run().
-  std::int64_t prepared() const { return (kTileTerms * task_.input.channels + 1) * filters(); }
+  // Floats of scratch memory of run().
   std::int64_t scratch() const;
 
-  // weights: [filters, c, h, w]; bias: [filters] or null.
-  void prepare(const float* weights, const float* bias, float* prepared) const;
-
+  // Images are padded with zeros to whole blocks of channels. All addresses but the bias are aligned to a cache line.
   struct Operands {
-    const float* input;     // in blocks of channels, padded with zeros
-    const float* prepared;  // aligned to a cache line, as all others are
-    const float* addend;    // as the output, or null
-    bool relu;              // after the sum; NaN stays NaN
+    const float* input;
+    const float* weights;
+    const float* bias;  // [filters], or null
+    bool relu;          // after the sum; NaN stays NaN
     float* scratch;
     float* output;
   };
   void run(int threads, const Operands& operands) const;
 
  private:
+  std::int64_t scratch_of_thread() const;
   std::int64_t filters() const { return tile_blocks(task_.output.channels) * kTileBlock; }
 
   BlockedWinogradTask task_;

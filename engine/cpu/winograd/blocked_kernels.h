@@ -47,7 +47,6 @@ struct BlockedWinogradOperands {
   const float* input;
   const float* weights;  // [36, groups of blocks of filters, channels, 16 blocks of the group]
   const float* bias;     // [16 blocks of filters]
-  const float* addend;   // as the output; null: zeros
   bool relu;             // max(0, .) of the sum; NaN stays NaN
   float* output;
 };

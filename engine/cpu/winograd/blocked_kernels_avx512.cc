@@ -163,7 +163,6 @@ void transform_output(const BlockedImages16& images, const BlockedWinogradOperan
     for (Index x = 0; x < width; ++x) {
       const Index at = first + ((tile.y + y) * images.width + tile.x + x) * kTileBlock;
       Vector sum = results[x] + bias;
-      if (operands.addend != nullptr) sum += load(operands.addend + at);
       if (operands.relu) sum = sum < 0.0F ? Vector{} : sum;
       store(sum, operands.output + at);
     }

@@ -188,7 +188,6 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         LibraryQuestions& questions) {
-  ARBALEST_CHECK(!spec.addend);
   return std::make_unique<Conv2d>(spec, options, questions);
 }
 
