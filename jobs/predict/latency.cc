@@ -1,5 +1,7 @@
 #include "jobs/predict/latency.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <bit>
 #include <chrono>
@@ -25,6 +27,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Processor time of all threads of the program so far.
+double cpu_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 // Numbers that a model can read: ids in their bounds, else numbers in [-1, 1). A few examples are drawn and lie in
 // memory; the others are the same again.
@@ -106,9 +115,11 @@ void measure_batches(BatchPredictor& predictor, const ModelDescription& descript
   for (std::int64_t pass = 0; pass < kMostPasses; ++pass, batches *= 2) {
     const TolerantDataset examples(std::make_unique<const RandomExamples>(description, batches * predictor.batch()));
     const Clock::time_point begin = Clock::now();
+    const double used = cpu_seconds();
     predictor.predict(examples, 1, [](std::int64_t, const Prediction&) { return true; });
     const double taken = seconds_since(begin);
     report.images_per_second = static_cast<double>(examples.size()) / taken;
+    report.images_per_cpu_second = static_cast<double>(examples.size()) / (cpu_seconds() - used);
     if (taken >= seconds / 4) return;
   }
 }
@@ -172,7 +183,8 @@ nlohmann::ordered_json to_json(const LatencyReport& report) {
           {"single", rows},
           {"batch_size", report.batch},
           {"runners", report.runners},
-          {"images_per_second", report.images_per_second}};
+          {"images_per_second", report.images_per_second},
+          {"images_per_cpu_second", report.images_per_cpu_second}};
 }
 
 }  // namespace arbalest::jobs

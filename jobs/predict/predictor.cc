@@ -25,10 +25,13 @@ void load_fitting(const std::function<void()>& load) {
   }
 }
 
-// Small enough that every runner has work.
+// Small enough that every runner has work and, on a CPU, that the images between two layers stay in the second-level
+// cache: ResNet-20 is 1.15 times as fast with 16 as with 64 (bench/results, "predict").
 std::int64_t batch_for(const JobOptions& job, std::int64_t examples) {
+  constexpr std::int64_t kMostOnCpu = 16;
   const auto runners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), std::int64_t{0});
-  return std::clamp((examples + runners - 1) / runners, std::int64_t{1}, evaluation_batch_size(job));
+  const std::int64_t most = job.devices.front().is_cuda() ? evaluation_batch_size(job) : kMostOnCpu;
+  return std::clamp((examples + runners - 1) / runners, std::int64_t{1}, most);
 }
 
 Prediction prediction_of(std::span<const float> output, bool is_number, int top) {

@@ -3,13 +3,28 @@
 #include <algorithm>
 
 #include "engine/cpu/device/parallel.h"
+#include "engine/cpu/onednn/layout.h"
 #include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 
 namespace {
 
-BlockedImages16 images_of(const Shape& shape) { return {shape[1], shape[2], shape[3]}; }
+// Steps are 0 if the layout does not fit.
+BlockedImages16 images_of(const dnnl::memory::desc& images) {
+  const dnnl::memory::dims extents = images.dims();
+  const auto strides = image_strides(images);
+  BlockedImages16 of{extents[1], extents[2], extents[3], 0, 0, 0, 0};
+  if (!strides || images.data_type() != dnnl::memory::data_type::f32) return of;
+  const bool is_blocked = strides->block == kTileBlock;
+  const bool has_channels_last = strides->block == 1 && strides->channel_block == 1 && of.channels % kTileBlock == 0;
+  if (!is_blocked && !has_channels_last) return of;
+  of.example_step = strides->example;
+  of.block_step = is_blocked ? strides->channel_block : kTileBlock;
+  of.row_step = strides->row;
+  of.pixel_step = strides->column;
+  return of;
+}
 
 }  // namespace
 
@@ -21,13 +36,17 @@ bool BlockedWinograd::fits(const Conv2dSpec& spec) {
          spec.groups == 1;
 }
 
-BlockedWinograd::BlockedWinograd(const Conv2dSpec& spec, int threads)
-    : task_{.input = images_of(spec.input.shape()),
-            .output = images_of(window_output_shape(spec.input.shape(), spec.window, spec.filters)),
+bool BlockedWinograd::takes(const dnnl::memory::desc& images) { return images_of(images).pixel_step > 0; }
+
+BlockedWinograd::BlockedWinograd(const Conv2dSpec& spec, const dnnl::memory::desc& input,
+                                 const dnnl::memory::desc& output, int threads)
+    : task_{.input = images_of(input),
+            .output = images_of(output),
             .padding = spec.window.padding.height,
             .side = kTilePixels + 1 - spec.window.kernel.height},
       tiles_(spec.input.shape()[0] * task_.tiles_of_image()),
       threads_(threads) {
+  ARBALEST_CHECK(takes(input) && takes(output));
   constexpr std::int64_t kMostTiles = 16;
   tiles_at_once_ = std::clamp((tiles_ + threads - 1) / threads, std::int64_t{1}, kMostTiles);
 }

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include <dnnl.hpp>
+
 #include "engine/cpu/winograd/blocked_kernels.h"
 #include "engine/ops/conv2d.h"
 
@@ -15,13 +17,16 @@ class BlockedWinograd {
   // Whether the processor and the convolution fit: a 3 x 3 or 5 x 5 kernel, stride 1, no dilation and no groups.
   static bool fits(const Conv2dSpec& spec);
 
-  // `threads`: most threads of run().
-  BlockedWinograd(const Conv2dSpec& spec, int threads);
+  // `input`, `output`: layouts of the images. `threads`: most threads of run().
+  BlockedWinograd(const Conv2dSpec& spec, const dnnl::memory::desc& input, const dnnl::memory::desc& output,
+                  int threads);
+  // Whether images with this layout can be read and written.
+  static bool takes(const dnnl::memory::desc& images);
 
   // Floats of scratch memory of run().
   std::int64_t scratch() const;
 
-  // Images are padded with zeros to whole blocks of channels. All addresses but the bias are aligned to a cache line.
+  // Blocks of channels are padded with zeros. All addresses but the bias are aligned to a cache line.
   struct Operands {
     const float* input;
     const float* weights;

@@ -1,6 +1,6 @@
 // The loops of Winograd's minimal filtering in float32 with 16 channels side by side: images [n, blocks of channels, h,
-// w, 16]. A tile of m x m results of an r x r kernel takes 36 products per channel, for m + r = 7. Those of a 3 x 3
-// kernel would take 144 otherwise, and those of a 5 x 5 kernel 100:
+// w, 16] or [n, h, w, blocks of channels, 16]. A tile of m x m results of an r x r kernel takes 36 products per
+// channel, for m + r = 7. Those of a 3 x 3 kernel would take 144 otherwise, and those of a 5 x 5 kernel 100:
 //   Y = A' (G g G' * B' d B) A, for a kernel g and 6 x 6 pixels d
 // (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016). B is the same for all kernels.
 // oneDNN's kernels of this kind are for 3 x 3 kernels, and for many channels and pixels. These serve predictions, whose
@@ -26,11 +26,10 @@ constexpr std::int64_t blocks_of_group(std::int64_t first, std::int64_t blocks) 
   return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
+// Images with 16 channels side by side. Steps are in floats, and multiples of 16.
 struct BlockedImages16 {
   std::int64_t channels, height, width;
-
-  std::int64_t plane() const { return height * width * kTileBlock; }  // floats of a block of channels
-  std::int64_t example() const { return tile_blocks(channels) * plane(); }
+  std::int64_t example_step, block_step, row_step, pixel_step;
 };
 
 struct BlockedWinogradTask {

@@ -49,7 +49,7 @@ Tile tile_at(const BlockedWinogradTask& task, Index number) {
           in_image % task.tiles_across() * task.side};
 }
 
-// image: a block of channels [height, width, 16]. (y, x): first pixel, which may lie in the padding. `is_inside`:
+// image: a block of channels. (y, x): first pixel, which may lie in the padding. `is_inside`:
 // whether the tile reads no padding. Component k goes to to + k * stride.
 template <bool is_inside>
 void transform_input(const BlockedImages16& images, Index y, Index x, const float* image, float* to, Index stride) {
@@ -59,7 +59,7 @@ void transform_input(const BlockedImages16& images, Index y, Index x, const floa
     for (Index k = 0; k < kTilePixels; ++k) {
       const Index row = y + k, column = x + i;
       const bool is_pixel = is_inside || (row >= 0 && row < images.height && column >= 0 && column < images.width);
-      pixels[k] = is_pixel ? load(image + (row * images.width + column) * kTileBlock) : Vector{};
+      pixels[k] = is_pixel ? load(image + row * images.row_step + column * images.pixel_step) : Vector{};
     }
     transform_pixels(pixels, transformed);
     for (Index k = 0; k < kTilePixels; ++k) columns[k][i] = transformed[k];
@@ -154,14 +154,14 @@ void transform_output(const BlockedImages16& images, const BlockedWinogradOperan
     for (Index y = 0; y < side; ++y) columns[y][x] = transformed[y];
   }
   const Vector bias = load(operands.bias + block * kTileBlock);
-  const Index first = tile.example * images.example() + block * images.plane();
+  const Index first = tile.example * images.example_step + block * images.block_step;
   const Index rows = std::min<Index>(side, images.height - tile.y);
   const Index width = std::min<Index>(side, images.width - tile.x);
   for (Index y = 0; y < rows; ++y) {
     Vector results[side];
     transform_terms(columns[y], results);
     for (Index x = 0; x < width; ++x) {
-      const Index at = first + ((tile.y + y) * images.width + tile.x + x) * kTileBlock;
+      const Index at = first + (tile.y + y) * images.row_step + (tile.x + x) * images.pixel_step;
       Vector sum = results[x] + bias;
       if (operands.relu) sum = sum < 0.0F ? Vector{} : sum;
       store(sum, operands.output + at);
@@ -181,7 +181,7 @@ void convolve_tiles(const BlockedWinogradTask& task, const BlockedWinogradOperan
     const Index y = tile.y - task.padding, x = tile.x - task.padding;
     const bool is_inside = y >= 0 && x >= 0 && y + kTilePixels <= images.height && x + kTilePixels <= images.width;
     for (Index c = 0; c < channels; c += kTileBlock) {
-      const float* image = operands.input + tile.example * images.example() + c / kTileBlock * images.plane();
+      const float* image = operands.input + tile.example * images.example_step + c / kTileBlock * images.block_step;
       float* const to = scratch + t * channels + c;
       is_inside ? transform_input<true>(images, y, x, image, to, stride)
                 : transform_input<false>(images, y, x, image, to, stride);
