@@ -75,9 +75,8 @@ struct Case {
 const Case kModels[] = {{"lenet {}", {1, 28, 28}, 0},
                         {"lenet { batch_norm: true }", {1, 28, 28}, 1},
                         {"resnet_cifar { depth: 20 }", {3, 32, 32}, 0},
-                        {"resnet { depth: 18 }", {3, 64, 48}, 0},
-                        {"resnet { depth: 18 version: V2 }", {3, 64, 64}, 9},
-                        {"mobilenet_v1 {}", {3, 64, 64}, 0}};
+                        {"resnet { depth: 18 }", {3, 32, 40}, 0},
+                        {"mobilenet_v1 {}", {3, 32, 32}, 0}};
 
 }  // namespace
 
@@ -87,13 +86,11 @@ TEST_CASE("a model for predictions computes the same output, without batch norm 
     const Graph graph = zoo(of.model, of.image);
     CHECK(count(BatchNormFolding(graph).graph(), "batch_norm") == of.left);
     const std::vector<NamedTensor> model = random_model(graph);
-    for (const std::int64_t batch : {1, 16}) {
-      for (const int threads : {1, 2}) {
-        CAPTURE(batch, threads);
-        const std::vector<float> expected = output_of(graph, model, logits_of(graph), batch, threads, false);
-        const std::vector<double> doubles(expected.begin(), expected.end());
-        CHECK(relative_error(output_of(graph, model, logits_of(graph), batch, threads, true), doubles) < 1e-5);
-      }
+    for (const auto& [batch, threads] : {std::pair(1, 2), std::pair(16, 1)}) {
+      CAPTURE(batch, threads);
+      const std::vector<float> expected = output_of(graph, model, logits_of(graph), batch, threads, false);
+      const std::vector<double> doubles(expected.begin(), expected.end());
+      CHECK(relative_error(output_of(graph, model, logits_of(graph), batch, threads, true), doubles) < 1e-5);
     }
   }
 }
