@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "dataflow/batch_norm_folding.h"
+#include "dataflow/folding/batch_norm_folding.h"
 #include "dataflow/plan.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
@@ -20,8 +20,8 @@ class InferenceModel {
     int threads = 1;         // CPU: threads of each runner's stream
     engine::Precision precision = engine::Precision::kFloat32;
     std::string output = {};  // name of the layer whose output runners return; "": none
-    // Batch norm may be folded into convolutions (dataflow/batch_norm_folding.h), which changes the last bits of the
-    // output. Excludes `parameters`.
+    // Batch norm may be folded into convolutions (dataflow/folding/batch_norm_folding.h), which changes the last bits
+    // of the output. Excludes `parameters`.
     bool prediction = false;
     // Layouts of the weights, such as those of training, so that the bits are those of a learner's evaluation; null:
     // the operators choose.

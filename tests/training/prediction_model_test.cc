@@ -3,7 +3,7 @@
 #include <map>
 #include <random>
 
-#include "dataflow/batch_norm_folding.h"
+#include "dataflow/folding/batch_norm_folding.h"
 #include "dataflow/fusion.h"
 #include "dataflow/parameter_rules.h"
 #include "engine/devices.h"

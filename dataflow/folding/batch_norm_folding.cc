@@ -1,4 +1,4 @@
-#include "dataflow/batch_norm_folding.h"
+#include "dataflow/folding/batch_norm_folding.h"
 
 #include <algorithm>
 #include <cmath>
