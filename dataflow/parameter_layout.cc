@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dataflow/expected_tensors.h"
 #include "engine/alignment.h"
 #include "engine/error.h"
 
@@ -105,21 +106,14 @@ std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, c
 
 void ParameterLayout::from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
                                      VectorPart part) const {
-  using engine::ErrorKind;
-  for (const NamedTensor& tensor : tensors) {
-    const auto is_its = [&](const ParameterEntry& entry) { return entry.name == tensor.name && is_in(part, entry); };
-    if (std::ranges::none_of(entries_, is_its)) {
-      engine::fail(ErrorKind::kCheckpoint, "tensor '{}' is no parameter of the model", tensor.name);
-    }
+  std::vector<ExpectedTensor> expected;
+  for (const ParameterEntry& entry : entries_) {
+    if (is_in(part, entry)) expected.push_back({entry.name, entry.spec.shape});
   }
+  check_tensors(tensors, expected);
   for (const ParameterEntry& entry : entries_) {
     if (!is_in(part, entry)) continue;
     const auto found = std::ranges::find(tensors, entry.name, &NamedTensor::name);
-    if (found == tensors.end()) engine::fail(ErrorKind::kCheckpoint, "parameter '{}' is missing", entry.name);
-    if (found->shape != entry.spec.shape) {
-      engine::fail(ErrorKind::kCheckpoint, "parameter '{}' is {} in the file and {} in the model", entry.name,
-                   to_string(found->shape), to_string(entry.spec.shape));
-    }
     const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
     device.convert(plain, found->values.data(), entry.native, vector + entry.offset);
   }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "dataflow/folding/batch_norm_folding.h"
 #include "dataflow/plan.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
@@ -18,6 +20,9 @@ class InferenceModel {
     int threads = 1;         // CPU: threads of each runner's stream
     engine::Precision precision = engine::Precision::kFloat32;
     std::string output = {};  // name of the layer whose output runners return; "": none
+    // Batch norm may be folded into convolutions (dataflow/folding/batch_norm_folding.h), which changes the last bits
+    // of the output. Excludes `parameters`.
+    bool prediction = false;
     // Layouts of the weights, such as those of training, so that the bits are those of a learner's evaluation; null:
     // the operators choose.
     const dataflow::ParameterLayout* parameters = nullptr;
@@ -43,6 +48,7 @@ class InferenceModel {
  private:
   engine::Device& device_;
   int threads_;
+  std::optional<dataflow::BatchNormFolding> folding_;
   dataflow::Plan plan_;
   engine::Buffer weights_;  // float32 [elements of the plan's parameters]
   engine::Buffer rounded_;

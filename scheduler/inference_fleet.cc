@@ -102,6 +102,7 @@ void InferenceFleet::add_device(const dataflow::Graph& graph, engine::Device& de
                                         .threads = threads,
                                         .precision = options.precision,
                                         .output = options.output,
+                                        .prediction = options.prediction,
                                         .parameters = training ? &training->parameters() : nullptr}));
   const learners::InferenceModel& model = *models_.back();
   for (int number = 0; number < most_runners; ++number) {

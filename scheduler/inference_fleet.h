@@ -22,6 +22,7 @@ class InferenceFleet {
     std::int64_t batch = 1;  // examples of a mini-batch
     engine::Precision precision = engine::Precision::kFloat32;
     std::string output = {};  // name of the layer whose output is returned; "": none
+    bool prediction = false;  // as InferenceModel::Options::prediction; excludes `training_batch`
     // Mini-batch of the training whose layouts of weights are used. The bits are then those of the learners'
     // evaluation. None: the operators choose the layouts.
     std::optional<std::int64_t> training_batch = {};

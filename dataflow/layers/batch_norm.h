@@ -22,6 +22,7 @@ class BatchNormLayer final : public Layer {
       : options_(options), behind_(behind), frozen_statistics_(frozen_statistics) {}
 
   std::string_view kind() const override { return "batch_norm"; }
+  float epsilon() const noexcept { return options_.epsilon; }
   std::shared_ptr<const Layer> with_activation(const engine::ActivationFunction& f) const override {
     return with(Behind::kRelu, f.kind);
   }

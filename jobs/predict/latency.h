@@ -33,6 +33,7 @@ struct LatencyReport {
   std::int64_t batch = 1;                     // examples of a mini-batch
   int runners = 1;                            // mini-batches under way at a time
   double images_per_second = 0.0;             // in mini-batches that lie in memory
+  double images_per_cpu_second = 0.0;         // the same by the processor time of the program's threads
 };
 
 struct LatencyOptions {

@@ -25,10 +25,13 @@ void load_fitting(const std::function<void()>& load) {
   }
 }
 
-// Small enough that every runner has work.
+// Small enough that every runner has work and, on a CPU, that the images between two layers stay in the second-level
+// cache: ResNet-20 is 1.15 times as fast with 16 as with 64 (bench/results, "predict").
 std::int64_t batch_for(const JobOptions& job, std::int64_t examples) {
+  constexpr std::int64_t kMostOnCpu = 16;
   const auto runners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), std::int64_t{0});
-  return std::clamp((examples + runners - 1) / runners, std::int64_t{1}, evaluation_batch_size(job));
+  const std::int64_t most = job.devices.front().is_cuda() ? evaluation_batch_size(job) : kMostOnCpu;
+  return std::clamp((examples + runners - 1) / runners, std::int64_t{1}, most);
 }
 
 Prediction prediction_of(std::span<const float> output, bool is_number, int top) {
@@ -45,8 +48,10 @@ BatchPredictor::BatchPredictor(const JobOptions& job, std::span<const dataflow::
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec));
   fleet_ = std::make_unique<scheduler::InferenceFleet>(
       *job.graph, devices_, job.learners_per_device,
-      scheduler::InferenceFleet::Options{
-          .batch = batch_, .precision = job.training.precision, .output = output_layer(*job.graph)});
+      scheduler::InferenceFleet::Options{.batch = batch_,
+                                         .precision = job.training.precision,
+                                         .output = output_layer(*job.graph),
+                                         .prediction = true});
   load_fitting([&] { fleet_->load(model); });
 }
 
@@ -75,7 +80,11 @@ SinglePredictor::SinglePredictor(const JobOptions& job, std::span<const dataflow
     : predicts_numbers_(job.data.input.predicts_numbers()),
       device_(engine::open_device(job.devices.front())),
       model_(*job.graph, *device_,
-             {.batch = 1, .threads = threads, .precision = job.training.precision, .output = output_layer(*job.graph)}),
+             {.batch = 1,
+              .threads = threads,
+              .precision = job.training.precision,
+              .output = output_layer(*job.graph),
+              .prediction = true}),
       runner_(model_),
       memory_(job.data.input, 1, *device_) {
   load_fitting([&] { model_.load(model); });

@@ -6,6 +6,7 @@
 #include <latch>
 #include <mutex>
 #include <stdexcept>
+#include <thread>
 
 #include "engine/completions.h"
 #include "engine/error.h"
@@ -334,6 +335,46 @@ TEST_CASE("events of streams that cannot report are watched") {
   completions.forget();
   reporting->report(completions, 5);
   CHECK(completions.take() == 5);
+}
+
+TEST_CASE("a stream on the caller has done its work when the function returns, on the same thread") {
+  CpuStream stream({.name = "cpu a", .on_caller = true});
+  std::thread::id ran_on;
+  stream.submit(make_task([&](const TaskContext&) { ran_on = std::this_thread::get_id(); }), "task");
+  CHECK(ran_on == std::this_thread::get_id());
+  const std::vector<float> source{1, 2, 3};
+  std::vector<float> target{9, 9, 9};
+  const Event delivered = stream.deliver(target.data(), source.data(), 2 * sizeof(float), "copy");
+  CHECK(delivered.is_complete());
+  CHECK(target == std::vector<float>{1, 2, 9});
+
+  stream.begin_recording();
+  int runs = 0;
+  stream.submit(make_task([&](const TaskContext&) { ++runs; }), "recorded");
+  const auto graph = stream.end_recording();
+  CHECK(runs == 0);
+  for (int i = 0; i < 2000; ++i) stream.launch(*graph, "launch");  // more than a queue holds
+  CHECK(runs == 2000);
+}
+
+TEST_CASE("a stream on the caller waits for other streams, and keeps its first error") {
+  TestStream other("other");
+  CpuStream stream({.name = "cpu a", .on_caller = true});
+  int order = 0;
+  int before = 0;
+  other.hold();
+  other.submit([&] { before = ++order; });
+  const Event event = other->record();
+  std::thread opener([&] { other.open(); });
+  stream.wait(event, "wait");
+  CHECK(before == 1);
+  opener.join();
+
+  stream.submit(make_task([](const TaskContext&) { engine::fail(engine::ErrorKind::kDevice, "broken"); }), "first");
+  bool is_skipped = true;
+  stream.submit(make_task([&](const TaskContext&) { is_skipped = false; }), "second");
+  CHECK(is_skipped);
+  CHECK(error_of(stream.record()) == "cpu a: first: broken");
 }
 
 TEST_CASE("many streams in a ring of events finish and keep their order") {

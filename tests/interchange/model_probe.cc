@@ -4,6 +4,8 @@
 //   model_probe run DIRECTORY BATCH INPUT OUT  reads and writes numbers without a header: INPUT [BATCH, ...] float32,
 //   or
 //                                              int32 for ids; OUT float32
+//   model_probe examples RUN ROOT IMAGES LABELS  writes the test set of a run, with the data below ROOT, as evaluation
+//                                              reads it: IMAGES [n, ...] float32, LABELS [n] int32
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -17,12 +19,15 @@
 #include <vector>
 
 #include "dataflow/input/batches/batch_memory.h"
+#include "dataflow/input/example.h"
 #include "engine/devices.h"
+#include "engine/host/pool.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/model_description.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/load_job.h"
+#include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/weights/describe_model.h"
 #include "jobs/run/weights/saved_model.h"
 #include "learners/inference_runner.h"
@@ -80,6 +85,32 @@ void run(const std::filesystem::path& directory, std::int64_t batch, const char*
       .write(reinterpret_cast<const char*>(values.data()), static_cast<std::streamsize>(values.size_bytes()));
 }
 
+void append(std::ofstream& file, const dataflow::InputTensor& tensor) {
+  const std::span<const std::byte> bytes = tensor.bytes();
+  file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+void write_examples(const std::filesystem::path& run, const std::string& data_root, const char* images,
+                    const char* labels) {
+  const jobs::JobOptions job = jobs::load_for_evaluation((run / "job.txtpb").string(), {});
+  engine::host::Pool pool(1);
+  std::vector<std::string> warnings;
+  const auto data =
+      jobs::load_dataset(job.data, data_root, dataflow::Split::kTest, pool, warnings, jobs::Decoding::kOnReading);
+  std::ofstream image_file(images, std::ios::binary);
+  std::ofstream label_file(labels, std::ios::binary);
+  const dataflow::Example values(data->description());
+  for (std::int64_t example = 0; example < data->size(); ++example) {
+    data->read(example, {}, values.features());
+    data->read_label(example, values.label());
+    append(image_file, values.features().front());
+    append(label_file, values.label());
+  }
+  image_file.close();
+  label_file.close();
+  if (!image_file || !label_file) throw std::runtime_error("the examples cannot be written");
+}
+
 int main(std::span<char*> arguments) {
   if (arguments.size() == 5 && std::strcmp(arguments[1], "make") == 0) {
     make(arguments[2], arguments[3], std::stoull(arguments[4]));
@@ -89,7 +120,13 @@ int main(std::span<char*> arguments) {
     run(arguments[2], std::stoll(arguments[3]), arguments[4], arguments[5]);
     return 0;
   }
-  std::fputs("usage: model_probe make JOB DIRECTORY SEED | run DIRECTORY BATCH INPUT OUT\n", stderr);
+  if (arguments.size() == 6 && std::strcmp(arguments[1], "examples") == 0) {
+    write_examples(arguments[2], arguments[3], arguments[4], arguments[5]);
+    return 0;
+  }
+  std::fputs(
+      "usage: model_probe make JOB DIRECTORY SEED | run DIRECTORY BATCH INPUT OUT | examples RUN ROOT IMAGES LABELS\n",
+      stderr);
   return 2;
 }
 

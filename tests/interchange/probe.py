@@ -10,12 +10,22 @@ PROGRAM = os.environ["ARBALEST_PROGRAM"]
 PROBE = os.environ["ARBALEST_MODEL_PROBE"]
 
 
-def call(*arguments, code=0):
-    """Runs a program that must end with this exit code; returns its standard error."""
+def completed(arguments, code):
+    """Runs a program that must end with this exit code."""
     done = subprocess.run([str(argument) for argument in arguments], capture_output=True, text=True, check=False)
     if done.returncode != code:
         raise AssertionError(f"{arguments} ended with {done.returncode}, not {code}:\n{done.stdout}{done.stderr}")
-    return done.stderr
+    return done
+
+
+def call(*arguments, code=0):
+    """Runs a program that must end with this exit code; returns its standard error."""
+    return completed(arguments, code).stderr
+
+
+def output_from(*arguments):
+    """Runs a program that must succeed; returns its standard output."""
+    return completed(arguments, 0).stdout
 
 
 def job_text(model, data):

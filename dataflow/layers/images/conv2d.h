@@ -27,6 +27,12 @@ class Conv2dLayer final : public Layer {
     const bool is_possible = !activation_.has_value() && !engine::differentiates_input(f.kind);
     return is_possible ? std::make_shared<Conv2dLayer>(options_, f) : nullptr;
   }
+  // The same convolution with a bias.
+  std::shared_ptr<const Layer> with_bias() const {
+    Options options = options_;
+    options.has_bias = true;
+    return std::make_shared<Conv2dLayer>(options, activation_);
+  }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;

@@ -13,6 +13,7 @@
 #include "engine/cpu/device/threads.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/operators/operators.h"
+#include "engine/cpu/winograd/weights_layout.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 
@@ -79,7 +80,9 @@ std::size_t CpuDevice::free_memory() const { return host::available_memory_bytes
 
 std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
   CpuStream::Options stream{name_ + " " + options.name, options.role, options.threads, {}, observer_};
-  if (lends_cores_ && options.threads == 1) stream.lending = &lending_;
+  // The host waits for each result of inference, so no other thread has to be woken.
+  stream.on_caller = options.role == StreamRole::kInference && pinned_cores_.empty();
+  if (lends_cores_ && options.threads == 1 && !stream.on_caller) stream.lending = &lending_;
   stream.lends = runs_operators(options.role);
   for (int i = 0; !pinned_cores_.empty() && runs_operators(options.role) && i < options.threads; ++i) {
     const auto core = static_cast<std::size_t>(options.first_core + i) % pinned_cores_.size();
@@ -102,6 +105,12 @@ Layout CpuDevice::plain_layout(const Shape& shape, DType dtype) const {
 void CpuDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
   // Dense weights are [units, features] on this device, as in files.
   ARBALEST_CHECK(source_layout.shape() == target_layout.shape());
+  if (is_winograd_weights(target_layout)) {
+    const Layout plain = plain_layout(source_layout.shape(), DType::kFloat32);
+    ARBALEST_CHECK(source_layout == plain);  // weights come from files
+    transform_winograd_weights(plain.shape(), static_cast<const float*>(source), static_cast<float*>(target));
+    return;
+  }
   translate_errors([&] {
     dnnl::memory::desc from = descriptor(source_layout);
     dnnl::memory::desc to = descriptor(target_layout);

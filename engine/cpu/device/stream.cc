@@ -40,7 +40,8 @@ std::exception_ptr with_place(std::string_view place) noexcept {
 CpuStream::CpuStream(Options options)
     : options_(std::move(options)),
       seat_(options_.lending != nullptr ? &options_.lending->reserve(options_.lends) : nullptr),
-      queue_(kQueueCapacity) {
+      queue_(options_.on_caller ? 0 : kQueueCapacity) {
+  if (options_.on_caller) return;
   try {
     worker_ = std::thread([this] { work_loop(); });
   } catch (const std::system_error& error) {
@@ -55,18 +56,30 @@ CpuStream::~CpuStream() {
     stopping_ = true;
   }
   pushed_.notify_one();
-  worker_.join();
+  if (worker_.joinable()) worker_.join();
   if (seat_ != nullptr) options_.lending->leave(*seat_);
 }
 
 void CpuStream::push(Work work, TaskKind kind, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
+  Command command{std::move(work), {label, kind, phase_}, batch_};
+  if (options_.on_caller) {
+    const ThreadCountScope scope(options_.threads);
+    std::exception_ptr error = run(command);
+    const std::uint64_t position = passed_count_.load() + 1;
+    {
+      const std::lock_guard lock(mutex_);
+      pushed_count_ = position;
+    }
+    pass(position, std::move(error));
+    return;
+  }
   {
     std::unique_lock lock(mutex_);
     ++waiters_;
     passed_.wait(lock, [this] { return pushed_count_ - passed_count_.load() < kQueueCapacity; });
     --waiters_;
-    queue_[pushed_count_ % kQueueCapacity] = Command{std::move(work), {label, kind, phase_}, batch_};
+    queue_[pushed_count_ % kQueueCapacity] = std::move(command);
     ++pushed_count_;
   }
   pushed_.notify_one();
@@ -225,13 +238,46 @@ std::exception_ptr CpuStream::settle() noexcept {
   return nullptr;
 }
 
+std::exception_ptr CpuStream::run(Command& command) {
+  std::exception_ptr error;
+  if (failed_) {
+    abandon(command.work);
+  } else {
+    if (options_.observer != nullptr) options_.observer->before_task(*this, command.task);
+    try {
+      execute(command.work, command.task.label);
+    } catch (...) {
+      const bool from_elsewhere = std::holds_alternative<Event>(command.work);
+      error = from_elsewhere ? std::current_exception() : with_place(place_of(command));
+      abandon(command.work);
+      failed_ = true;
+    }
+    if (options_.observer != nullptr) options_.observer->after_task(*this, command.task);
+  }
+  command = Command{};  // destroys a one-time task before its point counts as passed
+  return error;
+}
+
+void CpuStream::pass(std::uint64_t position, std::exception_ptr error) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (error != nullptr) {
+      error_ = std::move(error);
+      error_position_ = position;
+    }
+    passed_count_.store(position, std::memory_order_release);
+    wake = waiters_ > 0;
+  }
+  if (wake) passed_.notify_all();
+}
+
 void CpuStream::work_loop() {
   std::uint64_t position = 0;
-  bool failed = false;
   if (const std::exception_ptr error = settle()) {
     const std::lock_guard lock(mutex_);
     error_ = error;
-    failed = true;
+    failed_ = true;
   }
   for (;;) {
     Command command;
@@ -242,33 +288,7 @@ void CpuStream::work_loop() {
       command = std::move(queue_[position % kQueueCapacity]);
     }
     ++position;
-    std::exception_ptr error;
-    if (failed) {
-      abandon(command.work);
-    } else {
-      if (options_.observer != nullptr) options_.observer->before_task(*this, command.task);
-      try {
-        execute(command.work, command.task.label);
-      } catch (...) {
-        const bool from_elsewhere = std::holds_alternative<Event>(command.work);
-        error = from_elsewhere ? std::current_exception() : with_place(place_of(command));
-        abandon(command.work);
-        failed = true;
-      }
-      if (options_.observer != nullptr) options_.observer->after_task(*this, command.task);
-    }
-    command = Command{};  // destroys a one-time task before its point counts as passed
-    bool wake = false;
-    {
-      const std::lock_guard lock(mutex_);
-      if (error != nullptr) {
-        error_ = error;
-        error_position_ = position;
-      }
-      passed_count_.store(position, std::memory_order_release);
-      wake = waiters_ > 0;
-    }
-    if (wake) passed_.notify_all();
+    pass(position, run(command));
   }
 }
 

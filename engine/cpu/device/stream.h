@@ -1,4 +1,5 @@
-// A CPU stream: a queue and one worker thread that owns a share of its device's cores.
+// A CPU stream: a queue and one worker thread that owns a share of its device's cores. A stream on the caller has no
+// worker: each enqueuing function does its work before it returns.
 #pragma once
 
 #include <atomic>
@@ -43,6 +44,7 @@ class CpuStream final : public Stream {
     StreamObserver* observer = nullptr;
     CoreLending* lending = nullptr;  // null: no core lending
     bool lends = true;               // whether the stream lends its core while it waits
+    bool on_caller = false;          // whether work runs on the enqueuing thread, which is not pinned
   };
 
   explicit CpuStream(Options options);
@@ -101,6 +103,10 @@ class CpuStream final : public Stream {
   void synchronize(std::uint64_t position) override;
   void push(Work work, TaskKind kind, const char* label);
   void work_loop();
+  // Runs a command, or abandons it after an earlier error. Returns the command's own error, or null.
+  std::exception_ptr run(Command& command);
+  // Marks the work up to `position` as passed.
+  void pass(std::uint64_t position, std::exception_ptr error);
   std::string place_of(const Command& command) const;
   std::exception_ptr settle() noexcept;  // the worker's thread settings; returns an error, or null
   void execute(Work& work, const char* label);
@@ -128,7 +134,8 @@ class CpuStream final : public Stream {
   std::exception_ptr error_;          // first error of the stream
   std::uint64_t error_position_ = 0;  // number of commands up to and including the failed one
 
-  std::thread worker_;
+  bool failed_ = false;  // used by the thread that runs the commands only
+  std::thread worker_;   // none if work runs on the caller
 };
 
 }  // namespace arbalest::engine::cpu

@@ -3,11 +3,13 @@
 #include "engine/cpu/onednn/primitives.h"
 #include "engine/cpu/operators/linear.h"
 #include "engine/cpu/operators/operators.h"
+#include "engine/cpu/operators/prediction_conv2d.h"
 
 namespace arbalest::engine::cpu {
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine) {
+  if (prefers_transformed_weights(spec, options)) return make_prediction_conv2d(spec, options, engine);
   if (prefers_lanes(spec, options)) return make_lane_conv2d(spec, options, engine);
   const Shape& input = spec.input.shape();
   const Shape weights = weights_shape(spec);
