@@ -32,6 +32,7 @@ def main():
     parser.add_argument("--iterations", type=int, default=2000)
     options = parser.parse_args()
     rows, labels = load_svmlight_file(options.file, n_features=options.features)
+    rows.indices, rows.indptr = rows.indices.astype(np.int32), rows.indptr.astype(np.int32)  # what liblinear takes
     solvers = {"saga": {"tol": 1e-6}, "liblinear": {"tol": 1e-6, "intercept_scaling": 1000.0}}
     for name, settings in solvers.items():
         model = LogisticRegression(l1_ratio=1.0, solver=name, C=1.0 / (len(labels) * options.l1),

@@ -90,7 +90,7 @@ TEST_CASE("libsvm: damaged rows are named with their line") {
            {"+1 3:\n", ":1: feature 3 has no value"},
            {"+1 3\n", ":1: '3' is no feature:value pair"},
            {"+1 qid:3 1:1\n", ":1: 'qid:3' is for ranking"},
-           {"+1 \x01\xFF:1\n", ":1: feature number '??' is no whole number"},
+           {"+1 \x01\xFF:1\n", ":1: feature number '?\?' is no whole number"},
        }) {
     INFO(c.text);
     CHECK_THAT(failure(c.text), ContainsSubstring(c.message));

@@ -73,7 +73,7 @@ class Hogwild final : public SparseMethod {
   SparseEpoch train(int number, bool /*is_last*/, const std::atomic<int>* stop_signal) override {
     const float rate = learning_rate_.at(number - 1, 1);
     const scheduler::HogwildEpoch epoch = solver_.epoch(static_cast<std::uint64_t>(number) - 1, rate, stop_signal);
-    return {.is_whole = epoch.is_whole, .rows = epoch.rows, .learning_rate = rate};
+    return {.is_whole = epoch.is_whole, .rows = epoch.rows, .learning_rate = rate, .progress = {}};
   }
 
   // The losses of the steps were those of many models; a run reports the loss of the one that it has now.
