@@ -32,7 +32,7 @@ std::string hashes_text(const std::string& device, const std::vector<std::uint64
 
 }  // namespace
 
-void Progress::add(const Progress& later) {
+void ProgressNumbers::add(const ProgressNumbers& later) {
   tasks += later.tasks;
   examples += later.examples;
   loss_sum += later.loss_sum;
@@ -42,11 +42,15 @@ void Progress::add(const Progress& later) {
     replica_distance = later.replica_distance;
     replica_spread = later.replica_spread;
   }
-  sma::add(staleness, later.staleness);
   host_seconds += later.host_seconds;
   gradient_square_mean += later.gradient_square_mean;
   mean_gradient_square += later.mean_gradient_square;
   gradient_samples += later.gradient_samples;
+}
+
+void Progress::add(const Progress& later) {
+  ProgressNumbers::add(later);
+  sma::add(staleness, later.staleness);
 }
 
 void Scheduler::pop_stride(Progress& progress) {

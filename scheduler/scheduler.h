@@ -51,8 +51,8 @@ struct Options {
   dataflow::BatchRing* statistics_ring = nullptr;
 };
 
-// Results of this process's tasks that ended between two calls, in task order.
-struct Progress {
+// The numbers of Progress, which processes send each other as bytes.
+struct ProgressNumbers {
   std::int64_t tasks = 0;
   std::int64_t examples = 0;
   double loss_sum = 0.0;
@@ -62,13 +62,19 @@ struct Progress {
   double replica_distance = 0.0;
   // sqrt(mean over learners of |w_j - mean of w|^2), likewise
   double replica_spread = 0.0;
-  sma::StalenessCounts staleness = {};  // under async_sgd: number of pushes by staleness
-  double host_seconds = 0.0;            // CPU time of the calling thread for enqueueing; waiting is not counted
+  double host_seconds = 0.0;  // CPU time of the calling thread for enqueueing; waiting is not counted
   // Squared norms of the learners' gradients g_j in measured strides, summed over these strides, and the number of
   // samples. With one learner, two successive gradients take the place of two learners'.
   double gradient_square_mean = 0.0;  // mean_j |g_j|^2
   double mean_gradient_square = 0.0;  // |mean_j g_j|^2
   std::int64_t gradient_samples = 0;
+
+  void add(const ProgressNumbers& later);
+};
+
+// Results of this process's tasks that ended between two calls, in task order.
+struct Progress : ProgressNumbers {
+  sma::StalenessCounts staleness = {};  // under async_sgd: number of pushes by staleness
 
   void add(const Progress& later);
 };

@@ -56,14 +56,14 @@ double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
   const dataflow::Plan inference(
       graph, device, {.batch = batch, .mode = engine::OperatorMode::kInference, .parameters = &training.parameters()});
   REQUIRE(device.allocated.empty());  // plans allocate nothing
-  const engine::UpdateRule rule = engine::Sgd{.momentum = 0.9F};
+  const learners::LearnerOptions options{.rule = engine::Sgd{.momentum = 0.9F}};
   const Buffer evaluated =  // belongs to the pool, not to a learner
       device.allocate(static_cast<std::size_t>(training.parameters().elements()) * sizeof(float));
   device.allocated.clear();
-  const std::size_t expected = learners::Learner::device_bytes(device, training, inference, rule);
+  const std::size_t expected = learners::Learner::device_bytes(device, training, inference, options);
   const double before = resident_bytes();
   const learners::Learner learner(device, training, inference,
-                                  {.shared = {.evaluation_weights = evaluated.as<float>()}}, {.rule = rule});
+                                  {.shared = {.evaluation_weights = evaluated.as<float>()}}, options);
   const double taken = resident_bytes() - before;
   CHECK(std::accumulate(device.allocated.begin(), device.allocated.end(), std::size_t{0}) == expected);
   if (!kSanitized) CHECK(taken == Approx(static_cast<double>(expected)).epsilon(0.02).margin(8 << 20));

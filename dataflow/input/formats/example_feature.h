@@ -7,7 +7,7 @@
 
 #include "dataflow/input/formats/record_file.h"
 
-namespace tensorflow {
+namespace arbalest::tensorflow {
 class Feature;
 }
 

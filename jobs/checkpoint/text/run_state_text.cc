@@ -48,15 +48,15 @@ v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
 }
 
 scheduler::Progress from_proto(const v1::RunState::Epoch& message) {
-  return {.tasks = message.tasks(),
-          .examples = message.examples(),
-          .loss_sum = message.loss_sum(),
-          .correct = message.correct(),
-          .correct_top5 = message.correct_top5(),
-          .replica_distance = message.replica_distance(),
-          .replica_spread = message.replica_spread(),
-          .staleness = staleness_of(message.staleness()),
-          .host_seconds = message.host_seconds()};
+  const scheduler::ProgressNumbers numbers{.tasks = message.tasks(),
+                                           .examples = message.examples(),
+                                           .loss_sum = message.loss_sum(),
+                                           .correct = message.correct(),
+                                           .correct_top5 = message.correct_top5(),
+                                           .replica_distance = message.replica_distance(),
+                                           .replica_spread = message.replica_spread(),
+                                           .host_seconds = message.host_seconds()};
+  return {numbers, staleness_of(message.staleness())};
 }
 
 v1::RunState::Scores scores_of(const RunState& run) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/error.h"
 #include "engine/process/all_gather.h"
 #include "jobs/messages/failure.h"
 
@@ -22,13 +23,15 @@ std::string_view bytes_of(const void* from, std::size_t size) { return {static_c
 }  // namespace
 
 scheduler::Progress sum_over(World& world, const scheduler::Progress& own) {
-  static_assert(std::is_trivially_copyable_v<scheduler::Progress>);
+  using Numbers = scheduler::ProgressNumbers;
+  static_assert(std::is_trivially_copyable_v<Numbers>);
   if (world.size() == 1) return own;
+  ARBALEST_CHECK(own.staleness.empty());  // async_sgd trains in one process
   scheduler::Progress sum;
-  for (const std::string& bytes : all_gather(world, bytes_of(&own, sizeof own))) {
-    scheduler::Progress part;
+  for (const std::string& bytes : all_gather(world, bytes_of(static_cast<const Numbers*>(&own), sizeof(Numbers)))) {
+    Numbers part;
     std::memcpy(&part, bytes.data(), sizeof part);
-    sum.add(part);
+    sum.scheduler::ProgressNumbers::add(part);
   }
   return sum;
 }

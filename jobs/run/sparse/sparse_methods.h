@@ -20,7 +20,7 @@ struct SparseEpoch {
   double loss = 0.0;       // on the training set
   double accuracy = 0.0;   // likewise
   double learning_rate = 0.0;
-  SparseProgress progress;
+  SparseProgress progress = {};
 };
 
 class SparseMethod {
