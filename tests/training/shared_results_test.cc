@@ -29,7 +29,7 @@ TEST_CASE("processes: results add up in order of ranks, on every rank", "[proces
   std::vector<std::vector<int>> joined(3);
   CHECK(tests::messages_of_ranks(3, [&](World& world) {
           const auto rank = static_cast<std::size_t>(world.rank());
-          scheduler::Progress own{.tasks = world.rank() + 1, .examples = 10, .loss_sum = 0.1 * world.rank()};
+          scheduler::Progress own{{.tasks = world.rank() + 1, .examples = 10, .loss_sum = 0.1 * world.rank()}};
           own.replica_distance = 2.5;
           sums[rank] = jobs::sum_over(world, own);
           joined[rank] = jobs::join(world, std::vector<int>(rank, world.rank()));
