@@ -11,6 +11,7 @@
 #include "bench/support/bare_network.h"
 #include "bench/support/harness.h"
 #include "engine/cpu/device/threads.h"
+#include "engine/host/pinning.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/session.h"
 
@@ -70,7 +71,7 @@ int run(const Arguments& arguments, const Model& model) {
                                            fmt::format("training.batch_size={}", batch)};
   const jobs::JobOptions job = jobs::load_job(model.job, overrides);
   jobs::Session session(job, arguments.data_root, {});
-  engine::cpu::pin_this_thread({arguments.core});
+  engine::host::pin_this_thread({arguments.core});
   engine::cpu::set_thread_count(1);
   BareNetwork bare = model.bare(batch);
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
-#include "engine/completions.h"
+#include "engine/host/completions.h"
 #include "learners/learner.h"
 #include "scheduler/dispatcher.h"
 #include "scheduler/ring_queue.h"

@@ -59,63 +59,64 @@ class LayerReader {
   }
 
  private:
+  using LayerKind = v1::Layer::KindCase;
+
   // Returns null if the layer has no kind.
   std::shared_ptr<const Layer> read_kind() {
-    using Kind = v1::Layer::KindCase;
     switch (message_.kind_case()) {
-      case Kind::kConv:
+      case LayerKind::kConv:
         return conv(message_.conv());
-      case Kind::kMaxPool:
+      case LayerKind::kMaxPool:
         return pool(message_.max_pool(), engine::PoolKind::kMax, "max_pool");
-      case Kind::kAveragePool:
+      case LayerKind::kAveragePool:
         return pool(message_.average_pool(), engine::PoolKind::kAverage, "average_pool");
-      case Kind::kDense:
+      case LayerKind::kDense:
         return dense(message_.dense());
-      case Kind::kFlatten:
+      case LayerKind::kFlatten:
         return std::make_shared<FlattenLayer>();
-      case Kind::kRelu:
+      case LayerKind::kRelu:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu);
-      case Kind::kTanh:
+      case LayerKind::kTanh:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
-      case Kind::kSigmoid:
+      case LayerKind::kSigmoid:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
-      case Kind::kLocalResponseNorm:
+      case LayerKind::kLocalResponseNorm:
         return local_response_norm(message_.local_response_norm());
-      case Kind::kLeakyRelu:
+      case LayerKind::kLeakyRelu:
         return leaky_relu(message_.leaky_relu());
-      case Kind::kGelu:
+      case LayerKind::kGelu:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kGelu);
-      case Kind::kSilu:
+      case LayerKind::kSilu:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
-      case Kind::kRelu6:
+      case LayerKind::kRelu6:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu6);
-      case Kind::kHardSwish:
+      case LayerKind::kHardSwish:
         return std::make_shared<ActivationLayer>(engine::ActivationKind::kHardSwish);
-      case Kind::kDropout:
+      case LayerKind::kDropout:
         return dropout(message_.dropout());
-      case Kind::kAdd:
+      case LayerKind::kAdd:
         return std::make_shared<AddLayer>();
-      case Kind::kConcat:
+      case LayerKind::kConcat:
         return std::make_shared<ConcatLayer>();
-      case Kind::kGlobalAveragePool:
+      case LayerKind::kGlobalAveragePool:
         return std::make_shared<GlobalAveragePoolLayer>();
-      case Kind::kPaddedShortcut:
+      case LayerKind::kPaddedShortcut:
         return padded_shortcut(message_.padded_shortcut());
-      case Kind::kSoftmaxCrossEntropy:
+      case LayerKind::kSoftmaxCrossEntropy:
         return softmax_cross_entropy(message_.softmax_cross_entropy());
-      case Kind::kSoftmax:
+      case LayerKind::kSoftmax:
         return std::make_shared<SoftmaxLayer>();
-      case Kind::kAccuracy:
+      case LayerKind::kAccuracy:
         return std::make_shared<AccuracyLayer>();
-      case Kind::kBatchNorm:
+      case LayerKind::kBatchNorm:
         return batch_norm(message_.batch_norm());
-      case Kind::kEmbedding:
+      case LayerKind::kEmbedding:
         return embedding(message_.embedding());
-      case Kind::kInnerProduct:
+      case LayerKind::kInnerProduct:
         return inner_product(message_.inner_product());
-      case Kind::kSquaredError:
+      case LayerKind::kSquaredError:
         return squared_error(message_.squared_error());
-      case Kind::KIND_NOT_SET:
+      case LayerKind::KIND_NOT_SET:
         break;
     }
     report("", "has no kind; give it one, such as conv {}, dense {} or relu {}");

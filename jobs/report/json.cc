@@ -258,8 +258,8 @@ ordered_json to_json(const RunSummary& summary) {
   ordered_json optional = ordered_json::object();
   if (validates) optional = validation_scores(summary);
   if (!summary.staleness.empty()) optional["staleness"] = staleness_of(summary.staleness);
-  return joined({outcome, scores, optional, rest,
-                 summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
+  return joined(
+      {outcome, scores, optional, rest, summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
 }
 
 ordered_json to_json(const EvaluationResult& result) {

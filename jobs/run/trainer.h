@@ -15,8 +15,8 @@
 
 namespace arbalest::jobs {
 
-// A value of RunContext::stop_signal: no signal but the code that called train() asks the run to stop. The C library keeps
-// the signal of this number for itself, so no process gets it.
+// A value of RunContext::stop_signal: no signal but the code that called train() asks the run to stop. The C library
+// keeps the signal of this number for itself, so no process gets it.
 inline constexpr int kStopOfCaller = 32;
 
 class LearnerCache;

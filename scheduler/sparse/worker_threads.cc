@@ -6,8 +6,8 @@
 #include <thread>
 #include <utility>
 
-#include "engine/cpu/device/threads.h"
 #include "engine/error.h"
+#include "engine/host/pinning.h"
 
 namespace arbalest::scheduler {
 
@@ -27,7 +27,7 @@ void run_workers(const std::vector<std::vector<int>>& cores, const std::function
       try {
         threads.emplace_back([&, i] {
           try {
-            engine::cpu::pin_this_thread(cores[i]);
+            engine::host::pin_this_thread(cores[i]);
             work(static_cast<int>(i));
           } catch (...) {
             fail(std::current_exception());

@@ -182,7 +182,10 @@ TEST_CASE("LeNet's convolutions and poolings keep examples in lanes without copi
   const bool halves = type == DType::kBFloat16;
   const auto prepare = [&](const engine::OperatorSpec& spec) {
     const engine::Precision precision = halves ? engine::Precision::kBFloat16 : engine::Precision::kFloat32;
-    return device->prepare(spec, {.mode = mode, .precision = precision})->traits();
+    const auto training = device->prepare(spec, {.precision = precision})->traits();
+    if (mode == OperatorMode::kTraining) return training;
+    // As evaluation prepares it: with the layouts of training.
+    return device->prepare(spec, {.mode = mode, .parameters = training.parameters, .precision = precision})->traits();
   };
   const auto conv1 = prepare(Conv2dSpec{plain(*device, {32, 1, 28, 28}), 20, {{5, 5}, {1, 1}}});
   const auto pool1 = prepare(Pool2dSpec{conv1.output, PoolKind::kMax, {{2, 2}, {2, 2}}});

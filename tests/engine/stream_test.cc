@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/completions.h"
 #include "engine/error.h"
+#include "engine/host/completions.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
 

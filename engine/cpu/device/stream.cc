@@ -4,11 +4,12 @@
 #include <string_view>
 #include <system_error>
 
-#include "engine/completions.h"
 #include "engine/cpu/device/errors.h"
 #include "engine/cpu/device/flat_tasks.h"
 #include "engine/cpu/device/threads.h"
 #include "engine/error.h"
+#include "engine/host/completions.h"
+#include "engine/host/pinning.h"
 #include "engine/stream_observer.h"
 
 namespace arbalest::engine::cpu {
@@ -230,7 +231,7 @@ std::string CpuStream::place_of(const Command& command) const {
 std::exception_ptr CpuStream::settle() noexcept {
   try {
     set_thread_count(options_.threads);
-    pin_this_thread(options_.pinned_cores);
+    host::pin_this_thread(options_.pinned_cores);
     if (seat_ != nullptr) options_.lending->enter(*seat_);
   } catch (...) {
     return std::current_exception();

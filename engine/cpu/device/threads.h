@@ -2,8 +2,6 @@
 // setting of the calling thread. A primitive keeps the count under which it was created.
 #pragma once
 
-#include <vector>
-
 namespace arbalest::engine::cpu {
 
 // Sets the number of threads of OpenMP regions that the calling thread enters.
@@ -20,8 +18,5 @@ class ThreadCountScope {
  private:
   int before_;
 };
-
-// Binds the calling thread to `cores`; does nothing for an empty list.
-void pin_this_thread(const std::vector<int>& cores);
 
 }  // namespace arbalest::engine::cpu

@@ -33,12 +33,9 @@ bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& 
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = job.training.batch_size;
-  return {split.is_resident,
-          batch,
-          job.data.input,
-          split.examples / batch,
-          longest_stride(job),
-          sma::most_steps_within_bound(schemes_of(job))};
+  return {split.is_resident,   batch,
+          job.data.input,      split.examples / batch,
+          longest_stride(job), sma::most_steps_within_bound(schemes_of(job))};
 }
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {

@@ -1,4 +1,4 @@
-#include "engine/completions.h"
+#include "engine/host/completions.h"
 
 #include <chrono>
 

@@ -1,0 +1,101 @@
+// `async_sgd` of a job: what it excludes, its warm start, and its warnings.
+#include <algorithm>
+
+#include "tests/jobs/job_text.h"
+
+namespace arbalest::jobs {
+
+using Catch::Matchers::StartsWith;
+
+namespace {
+
+constexpr const char* kLearners = "learners { per_device { fixed: 2 } }";
+
+// Returns the valid job with this synchronization in line 7.
+std::string with(std::string_view synchronization) {
+  return std::string(kGoodJob) + "synchronization { " + std::string(synchronization) + " }\n";
+}
+
+// Returns the job with other learners and on one device, so that the result does not depend on the machine.
+std::string with(std::string_view synchronization, std::string_view learners) {
+  return changed(kLearners, "learners { per_device { " + std::string(learners) + " } }") + "devices: \"cpu\"\n" +
+         "synchronization { " + std::string(synchronization) + " }\n";
+}
+
+}  // namespace
+
+TEST_CASE("async_sgd is refused where the number of learners is searched, and the error names both fields") {
+  for (const std::string scheme :
+       {"async_sgd {}", "async_sgd { staleness: 0 }", "s_sgd {} switch { at_epoch: 2 async_sgd { push_every: 4 } }"}) {
+    CAPTURE(scheme);
+    CHECK_THAT(refusal(with(scheme, "auto { max: 4 }")),
+               StartsWith("job.txtpb:8:") &&
+                   ContainsSubstring("error: async_sgd and learners.per_device.auto exclude each other"));
+  }
+  // Other mistakes are reported beside it.
+  CHECK_THAT(refusal(with("async_sgd { staleness: -1 push_every: 0 }", "auto { max: 4 }")),
+             ContainsSubstring("exclude each other") && ContainsSubstring("staleness must be in") &&
+                 ContainsSubstring("push_every must be in"));
+}
+
+TEST_CASE("async_sgd begins with s_sgd, unless it has the bytes of s_sgd anyway") {
+  const auto read = [](const std::string& scheme, int epochs = 10) {
+    return parse(with(scheme), {fmt::format("training.max_epochs={}", epochs)});
+  };
+  const JobOptions plain = read("async_sgd { staleness: 2 push_every: 4 scale_by_staleness: true }");
+  CHECK(plain.synchronization.scheme == sma::Scheme::kSSgd);
+  CHECK(plain.synchronization_path == "synchronization.async_sgd");
+  REQUIRE(plain.switches.size() == 1);
+  CHECK(plain.switches[0].at_epoch == 1.0);
+  CHECK(plain.switches[0].to.scheme == sma::Scheme::kAsyncSgd);
+  CHECK(plain.switches[0].to.staleness == 2);
+  CHECK(plain.switches[0].to.period == 4);
+  CHECK(plain.switches[0].to.scale_by_staleness);
+  CHECK(plain.switches[0].path == "synchronization.async_sgd");
+  CHECK(plain.learning_rate.with_learners == scheduler::RateScaling::kKeep);
+  CHECK(plain.warnings.empty());
+  const JobOptions again = parse(plain.resolved_text);
+  CHECK(again.resolved_text == plain.resolved_text);
+  CHECK(again.switches.size() == 1);
+
+  const JobOptions cold = read("async_sgd { warm_start_epochs: 0 }");
+  CHECK(cold.switches.empty());
+  CHECK(cold.synchronization.scheme == sma::Scheme::kAsyncSgd);
+  CHECK_FALSE(cold.synchronization.staleness.has_value());
+  CHECK(cold.synchronization.coupling(2) == sma::Coupling::kServer);
+  CHECK(cold.synchronization.coupling(1) == sma::Coupling::kNone);
+  CHECK(read("async_sgd {}", 1).switches.empty());  // no epoch would be left
+
+  const JobOptions synchronous = read("async_sgd { staleness: 0 }");
+  CHECK(synchronous.switches.empty());
+  CHECK(synchronous.synchronization.coupling(2) == sma::Coupling::kGradient);
+  CHECK(synchronous.learning_rate.with_learners == scheduler::RateScaling::kSqrt);
+  CHECK(read("async_sgd { staleness: 0 push_every: 2 }").switches.size() == 1);
+
+  const JobOptions later = read("sma {} switch { at_epoch: 4 async_sgd {} } switch { at_epoch: 7.5 swap {} }");
+  CHECK(later.switches.size() == 2);
+  CHECK(later.learning_rate.with_learners == scheduler::RateScaling::kSqrt);
+  const JobOptions both = read("async_sgd { warm_start_epochs: 2.5 } switch { at_epoch: 7.5 swap {} }");
+  REQUIRE(both.switches.size() == 2);
+  CHECK(both.switches[0].at_epoch == 2.5);
+  CHECK(both.switches[1].path == "synchronization.switch[0].swap");
+}
+
+TEST_CASE("a job with a server warns of a high momentum and of a scaled learning rate") {
+  const auto warnings = [](const std::string& learners, const std::vector<std::string>& settings) {
+    return parse(with("async_sgd { warm_start_epochs: 0 }", learners), settings).warnings;
+  };
+  const auto has = [](const std::vector<std::string>& all, const std::string& part) {
+    return std::ranges::any_of(all, [&](const std::string& text) { return text.find(part) != std::string::npos; });
+  };
+  const std::string high = "act like a momentum of about 1 - 1 / learners = 0.88";
+  CHECK(has(warnings("fixed: 8", {"optimizer.sgd.momentum=0.9"}), high));
+  CHECK_FALSE(has(warnings("fixed: 8", {"optimizer.sgd.momentum=0.5"}), "act like a momentum"));
+  CHECK_FALSE(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.9"}), "act like a momentum"));
+  const std::string scaled = "synchronization.async_sgd: each push is a whole step";
+  CHECK(has(warnings("fixed: 2", {"learning_rate.with_learners=LINEAR"}), scaled));
+  CHECK_FALSE(has(warnings("fixed: 2", {"learning_rate.with_learners=KEEP"}), scaled));
+  CHECK_FALSE(has(warnings("fixed: 1", {"learning_rate.with_learners=LINEAR"}), scaled));
+}
+
+}  // namespace arbalest::jobs
