@@ -41,7 +41,6 @@ FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")  # where version 1 of cgroups i
 POINTS = {"START": 1, "LOAD": 2, "ROUND": 400, "SUM": 400, "EVALUATION": 20, "SAVE": 5, "END": 1}
 MESSAGE = "a fault of the test"  # of the exception
 TIMEOUT = 5  # seconds: processes.peer_timeout_seconds
-KILLED_ENDS = 10  # seconds in which the system must have ended a killed process
 CLASSES = 4
 
 JOB = f"""
@@ -76,25 +75,6 @@ def write_images(root, numbers):
 
 def model_of(run):
     return hashlib.sha256((run / "model.safetensors").read_bytes()).hexdigest()
-
-
-def left_over(run):
-    """The processes that still train into this directory. Those that mpirun has just killed get time to end."""
-    deadline = time.monotonic() + KILLED_ENDS
-    while (found := processes_of(run)) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return found
-
-
-def processes_of(run):
-    found = []
-    for path in pathlib.Path("/proc").iterdir():
-        try:
-            if path.name.isdigit() and str(run).encode() in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
 
 
 @contextlib.contextmanager
@@ -176,7 +156,7 @@ class Trials:
         if kind == "FREEZER":
             thaw(self.group)
         problem = problem_of(kind, point, rank, code, errors)
-        left = left_over(run)
+        left = processes.left_over(str(run))
         if left:
             problem = f"the processes {left} are left"
         row = {"kind": kind, "rank": rank, "point": point, "count": count, "code": code, "seconds": round(seconds, 1)}

@@ -6,11 +6,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 
 SKIPPED = 4  # the exit code of a skipped test (tests/support/skip.h)
 MODULE = "libarbalest_mpi.so"
 SOURCES = pathlib.Path(__file__).resolve().parents[2]
 LIMIT = 300  # seconds after which a run that takes a few hangs
+KILLED_ENDS = 10  # seconds in which the system must have ended a killed process
 
 
 def missing(program):
@@ -93,6 +95,26 @@ def ranks_of(process):
         for variable in variables:
             if variable.startswith(b"OMPI_COMM_WORLD_RANK="):
                 found[int(variable.split(b"=")[1])] = int(path.name)
+    return found
+
+
+def with_argument(word):
+    """The process ids of the programs that have this argument."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            if word.encode() in (path / "cmdline").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+def left_over(word):
+    """The programs with this argument that mpirun has left. Those that it has just killed get time to end."""
+    deadline = time.monotonic() + KILLED_ENDS
+    while (found := with_argument(word)) and time.monotonic() < deadline:
+        time.sleep(0.05)
     return found
 
 

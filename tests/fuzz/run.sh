@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs fuzz targets, two at a time, and fails if one finds something. Build them first: `make fuzz` does both.
 #   tests/fuzz/run.sh BUILD_DIRECTORY RUNS [TARGET...]
-# RUNS: executions of each target; "default" is a number for each, chosen for about three minutes in total on two cores.
+# RUNS: executions of each target; "default" is a number for each, about two and a half minutes in total on two cores.
 # FUZZ_SEED in the environment is the seed of the random inputs (default: 1, so that a repeated run finds the same).
 # What the targets learn stays in BUILD_DIRECTORY/corpus, so a repeated call goes on from there. An input that fails is
 # kept in BUILD_DIRECTORY/findings.
@@ -28,8 +28,8 @@ fuzz() {
     return 1
   fi
   mkdir -p "$corpus"
-  # -entropic=0: weighing the inputs by their rare features took up to nine times as long as running them, and found no
-  # more features in as many executions.
+  # -entropic=0: libFuzzer's weights of the inputs took nine tenths of the time of `job`
+  # (bench/results/2026-11-26-resume.md).
   "$build/tests/fuzz/fuzz_$target" "-runs=$executions" "-seed=${FUZZ_SEED:-1}" -timeout=60 -malloc_limit_mb=512 -rss_limit_mb=2048 \
     -detect_leaks=1 -use_value_profile=1 -entropic=0 -print_final_stats=1 "-artifact_prefix=$build/findings/$target-" \
     "${options[@]}" "$corpus" "${seeds[@]}" >"$log" 2>&1 || {

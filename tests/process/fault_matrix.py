@@ -27,6 +27,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+import processes  # noqa: E402
+
 SKIPPED = 4  # exit code of a skipped test (tests/support/skip.h)
 LIMIT = 60  # seconds; a run takes a few
 FAULTS = ("kill", "stop", "segfault", "exit", "exception")
@@ -60,18 +63,6 @@ def rows(small):
             for launcher in launchers(fault):
                 ranks = 3 + len(found) % 2
                 found.append((fault, instant, ranks, len(found) // 2 % ranks, launcher))
-    return found
-
-
-def left_processes(token):
-    """Returns the processes whose command line has the token."""
-    found = []
-    for directory in pathlib.Path("/proc").glob("[0-9]*"):
-        try:
-            if token.encode() in (directory / "cmdline").read_bytes():
-                found.append(int(directory.name))
-        except OSError:
-            continue  # it has just ended
     return found
 
 
@@ -119,10 +110,7 @@ def run(build, mpirun, row):
             code, names, problem = -1, 0, f"it hangs: {(error.stderr or b'').decode(errors='replace')}"
             text = problem
         seconds = time.monotonic() - begin
-        until = time.monotonic() + 10.0
-        while left_processes(token) and time.monotonic() < until:
-            time.sleep(0.05)
-        for process in left_processes(token):
+        for process in processes.left_over(token):
             problem = problem or "a process is left"
             os.kill(process, 9)
     place = instant if instant in ("start", "end") else f"part {instant}"

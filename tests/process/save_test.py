@@ -36,18 +36,6 @@ def with_mount(mount, after="true"):
     return ["unshare", "-m", "sh", "-c", script, "sh"]
 
 
-def processes_of(output):
-    """The processes that train into this directory."""
-    name, found = f"runs/{output}".encode(), []
-    for path in pathlib.Path("/proc").iterdir():
-        try:
-            if path.name.isdigit() and name in (path / "cmdline").read_bytes().split(b"\0"):
-                found.append(int(path.name))
-        except OSError:
-            continue
-    return found
-
-
 class SaveOverProcesses(ProcessCase):
     @classmethod
     def setUpClass(cls):
@@ -88,11 +76,8 @@ class SaveOverProcesses(ProcessCase):
             time.sleep(0.005)
 
     def check_nothing_left(self, output):
-        """No process trains into the directory any more. Those that mpirun has just killed get time to end."""
-        deadline = time.monotonic() + 10
-        while (left := processes_of(output)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        self.assertEqual(left, [])
+        """No process trains into the directory any more."""
+        self.assertEqual(processes.left_over(f"runs/{output}"), [])
 
     def needs_namespaces(self):
         if not self.has_namespaces:
