@@ -90,17 +90,21 @@ bool is_in(VectorPart part, const ParameterEntry& entry) { return part == Vector
 
 }  // namespace
 
-std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* vector,
-                                                       VectorPart part) const {
-  std::vector<NamedTensor> tensors;
+std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* vector, VectorPart part,
+                                                       std::vector<NamedTensor> memory) const {
+  std::vector<NamedTensor> tensors = std::move(memory);
+  std::size_t count = 0;
   for (const ParameterEntry& entry : entries_) {
     if (!is_in(part, entry)) continue;
-    NamedTensor tensor{entry.name, entry.spec.shape, {}};
+    if (count == tensors.size()) tensors.emplace_back();
+    NamedTensor& tensor = tensors[count++];
+    tensor.name = entry.name;
+    tensor.shape = entry.spec.shape;
     tensor.values.resize(static_cast<std::size_t>(entry.spec.shape.elements()));
     const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
     device.convert(entry.native, vector + entry.offset, plain, tensor.values.data());
-    tensors.push_back(std::move(tensor));
   }
+  tensors.resize(count);
   return tensors;
 }
 

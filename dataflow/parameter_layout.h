@@ -57,9 +57,10 @@ class ParameterLayout {
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 
   // All three block the host. `weights`, `vector`: flat vectors on `device`; no work that writes them may be pending.
+  // `memory`: tensors that the result takes the place of, so that fewer pages are new to the process.
   void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
-  std::vector<NamedTensor> to_canonical(engine::Device& device, const float* vector,
-                                        VectorPart part = VectorPart::kAll) const;
+  std::vector<NamedTensor> to_canonical(engine::Device& device, const float* vector, VectorPart part = VectorPart::kAll,
+                                        std::vector<NamedTensor> memory = {}) const;
   // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters of that part.
   void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
                       VectorPart part = VectorPart::kAll) const;

@@ -1,5 +1,6 @@
 // Copies a scheduler's state to the host and back, for checkpoints.
 #include <algorithm>
+#include <utility>
 
 #include "engine/error.h"
 #include "scheduler/scheduler.h"
@@ -25,7 +26,7 @@ void Scheduler::verify_copies() {
   if (synchronizer_.compare_copies(ready_)) check_copies({.round = rounds_, .batches = batches_});
 }
 
-TrainingState Scheduler::save() {
+TrainingState Scheduler::save(TrainingState memory) {
   verify_copies();
   hand_out_server_state();
   const bool right_after_averaging = is_right_after_averaging();
@@ -37,37 +38,53 @@ TrainingState Scheduler::save() {
                       .steps_left = steps_left_,
                       .averaged_at = moving_average_.last(),
                       .last_learning_rate = synchronizer_.last_learning_rate(),
-                      .rounds = rounds_};
+                      .rounds = rounds_,
+                      .model = std::move(memory.model),
+                      .center = std::move(memory.center),
+                      .center_before = std::move(memory.center_before),
+                      .velocity = std::move(memory.velocity),
+                      .average = std::move(memory.average),
+                      .learners = std::move(memory.learners)};
   if (loss_watch_) state.losses = loss_watch_->history();
-  if (world_.rank() == 0) save_center(state, right_after_averaging);
+  save_center(state, right_after_averaging);
   for (const learners::StateSlot& slot : learners_.front()->state()) state.optimizer_slots.push_back(slot.name);
-  state.learners.resize(static_cast<std::size_t>(share_.all));
+  std::vector<LearnerState> before =
+      std::exchange(state.learners, std::vector<LearnerState>(static_cast<std::size_t>(share_.all)));
+  before.resize(learners_.size());
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     engine::Device& device = pools_[pool_of_[j]]->device();
     LearnerState& learner = state.learners[static_cast<std::size_t>(share_.first) + j];
-    learner.weights = layout.to_canonical(device, learners_[j]->weights());
-    for (const learners::StateSlot& slot : learners_[j]->state()) {
-      learner.optimizer.push_back(layout.to_canonical(device, slot.values.as<float>(), VectorPart::kTrainable));
+    learner = std::move(before[j]);
+    learner.weights =
+        layout.to_canonical(device, learners_[j]->weights(), VectorPart::kAll, std::move(learner.weights));
+    const std::span<const learners::StateSlot> slots = learners_[j]->state();
+    learner.optimizer.resize(slots.size());
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) {
+      Tensors& vector = learner.optimizer[slot];
+      vector = layout.to_canonical(device, slots[slot].values.as<float>(), VectorPart::kTrainable, std::move(vector));
     }
     learner.steps = learners_[j]->steps();
   }
   return state;
 }
 
-// Copies what all devices of all processes hold alike.
+// Copies what all devices of all processes hold alike. Vectors that this state lacks become empty.
 void Scheduler::save_center(TrainingState& state, bool right_after_averaging) {
   LearnerPool& first = *pools_.front();
   const ParameterLayout& layout = first.training_plan().parameters();
-  const auto read = [&](const float* vector) { return layout.to_canonical(first.device(), vector); };
-  state.model = read(synchronizer_.model(0));
+  const auto read = [&](Tensors& tensors, const float* vector) {
+    tensors = vector == nullptr ? Tensors()
+                                : layout.to_canonical(first.device(), vector, VectorPart::kAll, std::move(tensors));
+  };
+  const bool is_first = world_.rank() == 0;
   const bool is_assigned = synchronizer_.coupling() == sma::Coupling::kAssign;
-  if (is_assigned || synchronizer_.coupling() == sma::Coupling::kPull) {
-    const sma::CenterView center = synchronizer_.center_view(0);
-    if (is_assigned && !right_after_averaging) state.center = read(center.present);
-    state.center_before = read(center.before);
-    if (center.velocity != nullptr) state.velocity = read(center.velocity);
-  }
-  if (moving_average_.exists()) state.average = read(first.evaluation_weights());
+  const bool has_center = is_first && (is_assigned || synchronizer_.coupling() == sma::Coupling::kPull);
+  const sma::CenterView center = has_center ? synchronizer_.center_view(0) : sma::CenterView{};
+  read(state.model, is_first ? synchronizer_.model(0) : nullptr);
+  read(state.center, is_assigned && !right_after_averaging ? center.present : nullptr);
+  read(state.center_before, center.before);
+  read(state.velocity, center.velocity);
+  read(state.average, is_first && moving_average_.exists() ? first.evaluation_weights() : nullptr);
 }
 
 void Scheduler::restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,

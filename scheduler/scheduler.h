@@ -173,8 +173,8 @@ class Scheduler {
 
   // Copies the state of the training to the host, after verify_copies(). Each process gets the vectors of its own
   // learners, and rank 0 all other vectors, too. Later strides are the same as without the call. Call only when
-  // drained.
-  TrainingState save();
+  // drained. `memory`: an earlier state of this scheduler that the new one takes the place of.
+  TrainingState save(TrainingState memory = {});
   // Upper bound of a saved state's size, in copies of the model (host_bytes). `is_whole`: not only the learners.
   static std::int64_t state_vectors(int learners, std::size_t state_slots, bool is_whole = true) {
     constexpr std::int64_t kOtherVectors = 6;  // the model twice: as it is evaluated, and as learners go on from it

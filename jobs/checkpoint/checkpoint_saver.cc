@@ -97,19 +97,25 @@ std::unique_ptr<CheckpointWriter> CheckpointSaver::begin(std::uint64_t batches, 
   return writer;
 }
 
+scheduler::TrainingState CheckpointSaver::take_memory() {
+  ARBALEST_CHECK(!is_writing());
+  return written_ ? std::move(std::exchange(written_, nullptr)->training) : scheduler::TrainingState{};
+}
+
 // The state is large, so the closures share it instead of copying it.
 void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best, std::unique_ptr<CheckpointWriter> writer,
                            AddFiles add_files) {
   if (!begun_) collect();
   skip(saved.training.batches, seconds);
   if (is_best) best_written_ = saved.run.best_model;
+  written_ = std::make_shared<SavedRun>(std::move(saved));
   start(last_batches_,
-        [this, is_best, add_files = std::move(add_files), shared = std::make_shared<const SavedRun>(std::move(saved)),
+        [this, is_best, add_files = std::move(add_files), shared = std::shared_ptr<const SavedRun>(written_),
          begun = std::make_shared<std::unique_ptr<CheckpointWriter>>(std::move(writer))](SaveResult& result) {
           result.is_checkpoint = true;
           attempt(result.failure, [&] { result.path = write_run(*shared, std::move(*begun), add_files); });
           // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
-          if (is_best) write_best(shared->model, shared->run.best_model.value(), shared->metadata, result);
+          if (is_best) write_best(shared->evaluated_model(), shared->run.best_model.value(), shared->metadata, result);
           if (result.path.empty()) return;
           result.named = shared->run.best_model;
           attempt(result.failure, [&] {

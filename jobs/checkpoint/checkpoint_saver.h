@@ -62,6 +62,8 @@ class CheckpointSaver {
   // `writer`: a checkpoint that begin() has begun; `add_files`: adds files of other processes to it.
   void save(SavedRun saved, double seconds, bool is_best, std::unique_ptr<CheckpointWriter> writer = nullptr,
             AddFiles add_files = {});
+  // The state that the last save() has written: memory for the next one. No save may be under way.
+  scheduler::TrainingState take_memory();
   // Begins a checkpoint whose files other processes write, too, with the thread that save() will use. Returns null if
   // that fails; the next result says why.
   std::unique_ptr<CheckpointWriter> begin(std::uint64_t batches, double seconds);
@@ -93,6 +95,7 @@ class CheckpointSaver {
   std::optional<BestModel> best_;          // best.safetensors
   std::optional<BestModel> named_;         // the best model that the last whole checkpoint names
   std::optional<BestModel> best_written_;  // the model that the save under way makes best.safetensors
+  std::shared_ptr<SavedRun> written_;      // by the last save(), or by that under way
   std::future<SaveResult> writing_;
   std::optional<std::promise<std::function<SaveResult()>>> begun_;  // gives the thread of begin() its work
   std::vector<SaveResult> results_;                                 // not taken yet

@@ -32,7 +32,7 @@ void put_saved_run(const SavedRun& saved, const RunFileWriter& write) {
   const TrainingState& training = saved.training;
   write.text(kStateFile, run_state_text(saved));
   write.text(kJobFile, saved.job_text);
-  write.tensors(kModelFile, saved.model);
+  write.tensors(kModelFile, saved.evaluated_model());
   for (const VectorFile& file : kVectorFiles) {
     const Tensors& vector = training.*file.vector;
     if (!vector.empty()) write.tensors(file.name, vector);

@@ -34,7 +34,7 @@ struct RunOrigin {
 struct SavedRun {
   RunState run;
   scheduler::TrainingState training;
-  scheduler::Tensors model;  // as it is evaluated
+  scheduler::Tensors model;  // as it is evaluated; empty: as the training state has it
   RunOrigin origin;
   std::string job_text;    // JobOptions::resolved_text
   Metadata metadata = {};  // of the model's file; not read back
@@ -42,6 +42,10 @@ struct SavedRun {
   Checkpoint source = {};
 
   bool is_from_checkpoint() const noexcept { return !source.path.empty(); }
+  const scheduler::Tensors& evaluated_model() const noexcept {
+    if (!model.empty()) return model;
+    return training.average.empty() ? training.model : training.average;
+  }
 };
 
 // The metadata of every file with tensors, but of the model's if SavedRun has some.

@@ -57,7 +57,7 @@ std::optional<SavedRun> RunCheckpoints::copy() {
   const bool is_copied = has_memory([&] {
     scheduler::Scheduler& scheduler = run_.session->scheduler();
     if (run_.scores.is_known()) saved.model = scheduler.snapshot();
-    saved.training = scheduler.save();
+    saved.training = scheduler.save(saver_ ? saver_->take_memory() : scheduler::TrainingState{});
   });
   if (!is_copied) return std::nullopt;
   return saved;
@@ -70,8 +70,6 @@ void RunCheckpoints::complete(SavedRun& saved, std::optional<double> score, bool
   saved.metadata = run_.metadata;
   saved.run.present_score = score;
   saved.run.best_model = is_best ? std::optional(best_model(*score)) : saver_->best();
-  if (!saved.model.empty()) return;
-  saved.model = saved.training.average.empty() ? saved.training.model : saved.training.average;
 }
 
 void RunCheckpoints::begin_save() {
