@@ -42,6 +42,20 @@ void restore(TrainingRig& rig, const scheduler::TrainingState& state, const RigO
   rig.ring().restart(state.batches);
 }
 
+// All vectors of a state, each after the one before.
+std::vector<std::vector<double>> vectors_of(const scheduler::TrainingState& state) {
+  std::vector<std::vector<double>> vectors;
+  for (const scheduler::Tensors* tensors :
+       {&state.model, &state.center, &state.center_before, &state.velocity, &state.average}) {
+    vectors.push_back(tests::flatten(*tensors));
+  }
+  for (const scheduler::LearnerState& learner : state.learners) {
+    vectors.push_back(tests::flatten(learner.weights));
+    for (const scheduler::Tensors& slot : learner.optimizer) vectors.push_back(tests::flatten(slot));
+  }
+  return vectors;
+}
+
 // Trains `strides` without a stop, with a state saved after each of `cuts`, and in pieces: each piece is a scheduler of
 // its own that goes on from the state of the one before.
 void compare(const RigOptions& options, int strides, const std::vector<int>& cuts) {
@@ -52,11 +66,13 @@ void compare(const RigOptions& options, int strides, const std::vector<int>& cut
   TrainingRig watched(options);
   auto pieces = std::make_unique<TrainingRig>(options);
   int done = 0;
+  scheduler::TrainingState watched_state;
   for (const int cut : cuts) {
     watched.run(cut - done);
-    watched.scheduler().save();
+    watched_state = watched.scheduler().save(std::move(watched_state));
     pieces->run(cut - done);
     const scheduler::TrainingState state = pieces->scheduler().save();
+    CHECK(vectors_of(watched_state) == vectors_of(state));
     pieces = std::make_unique<TrainingRig>(options);
     restore(*pieces, state, options, options.learners);
     CHECK(pieces->scheduler().batches() == state.batches);
@@ -184,4 +200,21 @@ TEST_CASE("the state of another model or optimizer is refused", "[checkpoint]") 
   other.rule = engine::AdamW{};
   TrainingRig adam(other);
   CHECK_THROWS_WITH(restore(adam, state, other, {2}), ContainsSubstring("vectors of its optimizer"));
+}
+
+TEST_CASE("a saved state takes the place of the one before, also after the learners have changed", "[checkpoint]") {
+  RigOptions options = scheme_options({3});
+  options.most_learners = 4;
+  TrainingRig rig(options);
+  rig.run(1);
+  scheduler::TrainingState state = rig.scheduler().save();
+  const auto place_of = [](const scheduler::Tensors& tensors) { return tensors.front().values.data(); };
+  const std::vector<const float*> places = {place_of(state.model), place_of(state.center_before),
+                                            place_of(state.learners[0].weights), place_of(state.learners[1].weights)};
+  rig.resize({2});
+  rig.run(1);
+  state = rig.scheduler().save(std::move(state));
+  CHECK(places == std::vector<const float*>{place_of(state.model), place_of(state.center_before),
+                                            place_of(state.learners[0].weights), place_of(state.learners[1].weights)});
+  CHECK(vectors_of(state) == vectors_of(rig.scheduler().save()));
 }
