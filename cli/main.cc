@@ -47,7 +47,9 @@ constexpr const char* kDescription =
 // Otherwise a file that we open could get the number of a standard stream that the caller has closed.
 void open_closed_standard_streams() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
-    if (fcntl(descriptor, F_GETFD) == -1 && errno == EBADF) static_cast<void>(open("/dev/full", O_RDWR));
+    if (fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
+    // Reading finds the end at once, and writing fails.
+    static_cast<void>(descriptor == STDIN_FILENO ? open("/dev/null", O_RDONLY) : open("/dev/full", O_RDWR));
   }
 }
 

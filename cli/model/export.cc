@@ -1,4 +1,5 @@
 // arbalest export RUN
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/model/chosen_model.h"
+#include "cli/stop_signals.h"
 #include "jobs/interchange/export/run_export.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
@@ -27,7 +29,9 @@ struct ExportArguments {
   bool json = false;
 };
 
+// A signal ends it when the file is whole.
 int run_export(ExportArguments arguments) {
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; a partial file may be left\n");
   find_run(arguments.run);
   const ChosenModel model = choose_model(arguments.run);
   // The job is read for its graph and its data's description; the CPU is there in any case.
@@ -49,7 +53,7 @@ int run_export(ExportArguments arguments) {
     fmt::print("{}: {}, {}, SHA-256 {}\n", arguments.output, jobs::counted(report.tensors, "tensor"),
                jobs::counted(report.bytes, "byte"), report.sha256);
   }
-  return kOk;
+  return stop_signal == 0 ? kOk : kSignalBase + stop_signal;
 }
 
 }  // namespace

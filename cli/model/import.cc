@@ -1,4 +1,5 @@
 // arbalest import MODEL.onnx
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/stop_signals.h"
 #include "jobs/interchange/import/job_writer.h"
 #include "jobs/messages/text.h"
 
@@ -20,13 +22,15 @@ struct ImportArguments {
   std::string job;
 };
 
+// A signal ends it when the files are whole.
 int run_import(const ImportArguments& arguments) {
+  const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; partial files may be left\n");
   const jobs::ImportReport report =
       jobs::import_model(arguments.model, {.output = arguments.output, .job = arguments.job});
   log_warnings(report.notes);
   fmt::print("{}: {}, {}\n", report.job.string(), jobs::counted(report.layers, "layer"),
              jobs::counted(report.parameters, "parameter"));
-  return kOk;
+  return stop_signal == 0 ? kOk : kSignalBase + stop_signal;
 }
 
 }  // namespace

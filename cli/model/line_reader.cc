@@ -12,6 +12,12 @@
 
 namespace arbalest::cli {
 
+namespace {
+
+constexpr std::size_t kLongest = 1 << 16;  // bytes of a line; a path has at most 4,096
+
+}  // namespace
+
 bool LineReader::read_more() {
   constexpr int kWaitMilliseconds = 200;  // a signal may arrive right before the wait, which it then does not end
   pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
@@ -41,6 +47,10 @@ std::optional<std::string> LineReader::next() {
       return line;
     }
     searched = text_.size();
+    if (searched > kLongest) {
+      engine::fail(engine::ErrorKind::kData, "standard input has a line of more than {} bytes; write one path per line",
+                   kLongest);
+    }
     if (read_more()) continue;
     if (stop_signal_ != 0 || text_.empty()) return std::nullopt;
     return std::exchange(text_, "");  // the last line has no break

@@ -50,8 +50,8 @@ BatchNormFolding::BatchNormFolding(const Graph& graph, const std::string& kept) 
   for (const Graph::Node& node : graph.nodes()) {
     for (const int input : node.inputs) ++readers[static_cast<std::size_t>(input)];
   }
-  // by tensor: the name that layers call it by
-  std::vector<std::string> names = {graph.input().has_ids() ? "ids" : "image", "label"};
+  std::vector<std::string> names;  // by tensor: the name that layers call it by
+  for (const TensorDescription& input : graph.input().tensors) names.push_back(input.name);
   std::vector<LayerDescription> layers;
   for (const Graph::Node& node : graph.nodes()) {
     names.push_back(node.name);

@@ -120,6 +120,14 @@ TEST_CASE("predict: each line of standard input is answered before the next one 
   CHECK(lines[3] == "exit code 4");
 }
 
+TEST_CASE("predict: standard input that is closed or has no lines ends the work") {
+  const Completed closed = trained().shell("$predict - <&-; echo \"exit code $?\"");
+  CHECK(closed.out == "exit code 0\n");
+  const Completed endless = trained().shell("$predict - < /dev/zero; echo \"exit code $?\"");
+  CHECK(endless.out == "exit code 4\n");
+  CHECK_THAT(endless.err, ContainsSubstring("a line of more than 65536 bytes"));
+}
+
 TEST_CASE("predict: a signal ends the wait for a line, and no file of an output is left") {
   const Completed result = trained().shell(
       "mkfifo in\n"

@@ -105,6 +105,62 @@ class HostileImport(unittest.TestCase):
                  node("Gather", ["c", "at"], "y", integer("axis", 0))]
         self.refuse(linear(nodes=nodes, tensors=[row, places]), 3, "Gather")
 
+    def test_long_lists_of_integers(self):
+        length = tensor("length", [1], [2**16], INT64)
+        one = onnx.block(1, "value") + onnx.block(5, tensor("", [1], [1], INT64)) + onnx.number(20, 4)
+        ones = node("ConstantOfShape", ["length"], "ones", one, name="ones")
+        twice = node("Concat", ["ones", "ones"], "y", integer("axis", 0), name="twice")
+        self.refuse(linear(nodes=[ones, twice], tensors=[length]), 3, "Concat 'twice'", "more than 65536 integers")
+        longer = tensor("length", [1], [2**16 + 1], INT64)
+        self.refuse(linear(nodes=[ones, twice], tensors=[longer]), 3, "ConstantOfShape 'ones'", "more than 65536 integers")
+        again = node("Gather", ["ones", "places"], "y", integer("axis", 0), name="again")
+        places = tensor("places", [2**16 + 1], [0] * (2**16 + 1), INT64)
+        self.refuse(linear(nodes=[ones, again], tensors=[length, places]), 3, "Gather 'again'", "more than 65536 integers")
+
+    def test_a_constant_is_counted_once(self):
+        shape = tensor("shape", [2], [3 * 2**20, 96], INT64)  # more than half of what may be computed
+        nodes = [node("ConstantOfShape", ["shape"], "c"), node("MatMul", ["x", "c"], "y", name="product")]
+        self.refuse(linear(nodes=nodes, tensors=[shape]), 3, "MatMul 'product'")
+
+    def test_ranges_with_the_least_step(self):
+        ends = [tensor(name, [1], [number], INT64) for name, number in (("from", 0), ("to", 1), ("axis", 0), ("step", -2**63))]
+        nodes = [node("Slice", ["fc.bias", "from", "to", "axis", "step"], "y", name="range")]
+        self.refuse(linear(nodes=nodes, tensors=[tensor("fc.bias", [3], [1, 2, 3]), *ends]), 3, "Slice 'range'")
+
+    def test_images_that_grow_without_end(self):
+        nodes = [node("Concat", ["x" if k == 0 else f"v{k}"] * 8, f"v{k + 1}", integer("axis", 1), name=f"join{k}")
+                 for k in range(26)]
+        nodes.append(node("Flatten", ["v26"], "y"))
+        image = value("x", ["n", 4, 6, 6])
+        self.refuse(model(nodes, inputs=[image]), 3, "Concat 'join7'", "more than 1073741824 elements")
+
+    def test_control_characters_of_names_do_not_reach_the_job(self):
+        done = self.run_import(linear(nodes=[node("Gemm", ["x", "fc.weight"], "y", integer("transB", 1), name="a\x1b[2J\nb")],
+                                      tensors=[tensor("fc.weight", [3, 6], [1] * 18)]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("\\033", (self.folder / "run" / "job.txtpb").read_text())
+
+    def test_what_would_compute_something_else_is_refused(self):
+        scores = node("Gemm", ["x", "fc.weight", "fc.bias"], "scores", integer("transB", 1), name="fc")
+        for axis in (0, -2):
+            self.refuse(linear(nodes=[scores, node("Softmax", ["scores"], "y", integer("axis", axis), name="over")]), 3,
+                        "Softmax 'over'")
+        half = node("Cast", ["fc.bias"], "half", integer("to", 10), name="half")
+        rounded = node("Gemm", ["x", "fc.weight", "half"], "y", integer("transB", 1), name="fc")
+        self.refuse(linear(nodes=[half, rounded]), 3, "Cast 'half'")
+        # The sigmoid of the transposed image is no gate of the image.
+        image = value("x", ["n", 3, 3, 3])
+        nodes = [node("Relu", ["x"], "k"), node("Transpose", ["k"], "t", integers("perm", [0, 2, 3, 1])),
+                 node("Sigmoid", ["t"], "s"), node("Mul", ["k", "s"], "z", name="gate"), node("Flatten", ["z"], "y")]
+        self.refuse(model(nodes, inputs=[image]), 3, "Mul 'gate'")
+
+    def test_files_that_a_killed_import_has_left(self):
+        (self.folder / "run").mkdir()
+        (self.folder / "run" / "model.safetensors.partial-1").write_bytes(b"begun")
+        done = self.run_import(linear())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(sorted(os.listdir(self.folder / "run")), ["job.txtpb", "model.safetensors", "summary.json"])
+
     def test_external_data_that_are_huge_together(self):
         with open(self.folder / "sparse", "wb") as sparse:
             sparse.truncate(2**32)

@@ -3,6 +3,7 @@ again as they were."""
 
 import itertools
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -81,6 +82,22 @@ class PaddingImport(unittest.TestCase):
             attributes = {"strides": [2, 3], **options, **padding}
             with self.subTest(kind=kind, **attributes):
                 self.check(kind, attributes)
+
+    def test_a_window_that_fits_itself_to_a_padded_image_is_refused(self):
+        for (kind, options), padding in itertools.product([("Conv", {}), *POOLS[1:]], SAME):
+            model = network(kind, {"strides": [2, 2], **options, **padding})
+            window = model.graph.node[0]
+            window.input[0] = "padded"
+            pads = numpy_helper.from_array(np.array([0, 0, 1, 1, 0, 0, 1, 1]), "pads")
+            model.graph.initializer.append(pads)
+            model.graph.node.insert(0, helper.make_node("Pad", ["image", "pads"], ["padded"], name="pad"))
+            with self.subTest(kind=kind, **padding), tempfile.TemporaryDirectory() as directory:
+                file = pathlib.Path(directory) / "model.onnx"
+                file.write_bytes(model.SerializeToString())
+                done = subprocess.run([probe.PROGRAM, "import", file, "--output", file.with_suffix(".run")],
+                                      capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn("and a Pad has padded its image", done.stderr)
 
 
 if __name__ == "__main__":

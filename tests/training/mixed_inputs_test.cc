@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataflow/folding/batch_norm_folding.h"
 #include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/embedding.h"
@@ -126,6 +127,15 @@ double expected_loss(TrainingRig& rig) {
 }
 
 }  // namespace
+
+TEST_CASE("a graph of several features is prepared for predictions", "[training]") {
+  const dataflow::Graph graph = dataflow::Graph::build(SparseRows().description(), layers());
+  const dataflow::BatchNormFolding folding(graph);
+  REQUIRE(folding.graph().nodes().size() == graph.nodes().size());
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    CHECK(folding.graph().nodes()[n].inputs == graph.nodes()[n].inputs);
+  }
+}
 
 TEST_CASE("examples with several features are trained on and evaluated as their description says", "[training]") {
   TrainingRig rig(rig_options());

@@ -131,6 +131,7 @@ bool become_silu(GraphImport& graph, NodeReader& node, const Tensor& x, const Te
   if (gate.source == kImageSource || !gate.is_read_once) return false;
   const ImportedLayer& sigmoid = graph.layers().at(gate.source);
   if (!sigmoid.message.has_sigmoid() || sigmoid.sources[0] != x.source) return false;
+  if (gate.view != x.view || gate.channels_first != x.channels_first) return false;  // the sigmoid of another order
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_silu();
   Tensor output = graph.layers().replace(gate.source, std::move(layer));

@@ -1,6 +1,5 @@
 // Computes what depends on constants only: the shapes of Reshape nodes, and weights that a file computes.
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -13,6 +12,8 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr std::int64_t kMostMade = kMostElements;  // elements of a ConstantOfShape
+
+constexpr std::size_t kMostIntegers = 1 << 16;  // of a computed list: shapes, axes and places are short
 
 using Shared = std::shared_ptr<const Constant>;
 
@@ -28,6 +29,10 @@ std::int64_t checked_elements(const std::vector<std::int64_t>& dims) {
     elements *= extent;
   }
   return elements;
+}
+
+void check_integers(std::size_t elements) {
+  if (elements > kMostIntegers) refuse("it makes a list of more than {} integers", kMostIntegers);
 }
 
 Constant with_dims(const Constant& constant, std::vector<std::int64_t> dims) {
@@ -61,10 +66,11 @@ Constant constant_node(GraphImport& /*graph*/, NodeReader& node) {
 Constant constant_of_shape(GraphImport& graph, NodeReader& node) {
   const Constant& shape = graph.constant(node, 0, "its shape");
   const auto elements = static_cast<std::size_t>(checked_elements(shape.integers));
-  graph.count_made(elements);  // before they take memory
+  graph.check_room(elements);  // before they take memory
   const onnx::Attribute* given = node.attribute("value");
   const Constant value = given == nullptr ? Constant{.numbers = {0.0F}} : constant_of(given->t());
   if (!value.is_single()) refuse("its value is not one number");
+  if (value.is_integer) check_integers(elements);
   Constant result{.dims = shape.integers, .is_integer = value.is_integer, .name = node.node().output(0)};
   if (value.is_integer) {
     result.integers.assign(elements, value.integers[0]);
@@ -165,7 +171,7 @@ Constant transpose(GraphImport& graph, NodeReader& node) {
 Constant cast(GraphImport& graph, NodeReader& node) {
   const Constant& input = graph.constant(node, 0, "its input");
   const std::int64_t to = node.integer("to", 0);
-  const bool to_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE || to == onnx::Tensor::FLOAT16;
+  const bool to_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE;  // half precision would round
   const bool to_integer = to == onnx::Tensor::INT64 || to == onnx::Tensor::INT32;
   if (to_floating != !input.is_integer && std::ranges::count(input.integers, kFreeBatch) == 0) {
     Constant result{.dims = input.dims, .is_integer = !to_floating};
@@ -209,18 +215,25 @@ Constant gather(GraphImport& graph, NodeReader& node) {
   std::vector<std::int64_t> places = index.integers;
   const auto extent = static_cast<std::size_t>(input.dims[static_cast<std::size_t>(axis)]);
   for (std::int64_t& place : places) place = axis_within(place, extent);
-  graph.check_room(extent == 0 ? 0 : input.size() / extent * places.size());
+  const std::size_t elements = extent == 0 ? 0 : input.size() / extent * places.size();
+  graph.check_room(elements);
+  if (input.is_integer) check_integers(elements);
   Constant result = take(input, axis, places);
   if (index.dims.empty()) result.dims.erase(result.dims.begin() + axis);
   return result;
 }
 
 Constant concat(GraphImport& graph, NodeReader& node) {
-  Constant result{.is_integer = true};
+  std::vector<std::reference_wrapper<const Constant>> inputs;
+  std::size_t elements = 0;
   for (int k = 0; k < node.node().input_size(); ++k) {
-    const Constant& input = graph.constant(node, k, "its input");
+    const Constant& input = inputs.emplace_back(graph.constant(node, k, "its input"));
     if (!input.is_integer || input.dims.size() != 1) refuse("it joins constants that are no lists of integers");
-    graph.check_room(result.integers.size() + input.size());
+    elements += input.size();
+  }
+  check_integers(elements);
+  Constant result{.is_integer = true};
+  for (const Constant& input : inputs) {
     result.integers.insert(result.integers.end(), input.integers.begin(), input.integers.end());
   }
   node.ignore("axis");  // there is one only
@@ -242,7 +255,8 @@ Constant slice(GraphImport& graph, NodeReader& node) {
   const std::vector<std::int64_t> ends = list("ends", 2, 0);
   const std::vector<std::int64_t> axes = list("axes", 3, 0);
   const std::vector<std::int64_t> steps = list("steps", 4, 1);
-  if (starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || steps.size() != 1 || std::abs(steps[0]) != 1) {
+  if (starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || steps.size() != 1 ||
+      (steps[0] != 1 && steps[0] != -1)) {
     refuse("it takes other parts than a range of one axis");
   }
   const std::int64_t axis = axis_within(axes[0], input.dims.size());

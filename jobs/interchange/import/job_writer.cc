@@ -99,9 +99,30 @@ std::optional<ModelDescription> description_of(const ImportedModel& model) {
   return description;
 }
 
-v1::Job job_from(const std::string& path) {
+// `job`: the file that has chosen the data.
+void check_data(const JobOptions& checked, const dataflow::InputDescription& input, const std::string& job) {
+  const dataflow::InputDescription& given = checked.data.input;
+  // Tables may have more rows than there are ids.
+  const bool fits = given.is_known() && given.only_feature().name == input.only_feature().name &&
+                    given.only_feature().shape == input.only_feature().shape &&
+                    given.predicts_numbers() == input.predicts_numbers() && given.classes() == input.classes();
+  if (fits) return;
+  const auto text = [](const dataflow::InputDescription& description) {
+    if (!description.is_known()) return std::string("of another kind");
+    const std::string label =
+        description.predicts_numbers() ? "a number" : fmt::format("{} classes", description.classes());
+    return fmt::format("{} of shape {} and {}", description.only_feature().name,
+                       to_string(description.only_feature().shape), label);
+  };
+  engine::fail(ErrorKind::kInvalidJob,
+               "{}: the model's examples are {}, but those of this job's data are {}; choose data that fit, or leave "
+               "out --job",
+               job, text(input), text(given));
+}
+
+v1::Job job_from(const std::string& path, const dataflow::InputDescription& input) {
   const SourceText source = read_job_file(path);
-  load_job(path);  // reports all mistakes
+  check_data(load_job(path), input, path);  // load_job() reports all mistakes
   v1::Job job;
   parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
   return job;
@@ -111,7 +132,7 @@ v1::Job make_job(ImportedModel& model, const std::string& stem, const ImportOpti
   v1::Job job;
   const std::optional<ModelDescription> description = description_of(model);
   if (!options.job.empty()) {
-    job = job_from(options.job);
+    job = job_from(options.job, model.input);
     model.metadata.clear();  // the job describes the input from now on
   } else {
     *job.mutable_data() = usual_data(model.input, description ? &*description : nullptr);
@@ -134,6 +155,7 @@ v1::Job make_job(ImportedModel& model, const std::string& stem, const ImportOpti
 class NewDirectory {
  public:
   explicit NewDirectory(const fs::path& path) : directory_(path, "") {
+    remove_partial_files(directory_.path());  // of an import that was killed
     std::error_code error;
     if (!fs::is_empty(directory_.path(), error) && !error) {
       engine::fail(ErrorKind::kUsage, "--output: '{}' is not empty; name a new directory", path.string());
@@ -155,18 +177,17 @@ class NewDirectory {
   bool is_complete_ = false;
 };
 
-// `job`: the file that has chosen the data, if there is one.
-void check_data(const JobOptions& checked, const dataflow::InputDescription& input, const std::string& job) {
-  const engine::Shape& given = checked.data.input.only_feature().shape;
-  const engine::Shape& read = input.only_feature().shape;
-  if (given == read && checked.data.input.classes() == input.classes()) return;
-  engine::fail(ErrorKind::kInvalidJob,
-               "{}: the model reads {} and has {} outputs, but the data of this job have {} and {} classes; choose "
-               "data that fit, or leave out --job",
-               job, to_string(read), input.classes(), to_string(given), checked.data.input.classes());
+// Refuses a job that cannot be read before anything is written.
+void check_job(const std::string& text, const fs::path& path) {
+  try {
+    parse_job(SourceText(kJobFile, text));
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}': nothing is written, because its job would be refused:\n{}",
+                                                  path.string(), error.what()));
+  }
 }
 
-ImportReport write_imported(ImportedModel model, const std::string& stem, const ImportOptions& options) {
+ImportReport write_imported(ImportedModel model, const fs::path& path, const ImportOptions& options) {
   ImportReport report;
   report.layers = static_cast<std::int64_t>(model.layers.size()) - 1;
   for (const dataflow::NamedTensor& tensor : model.weights) {
@@ -175,12 +196,10 @@ ImportReport write_imported(ImportedModel model, const std::string& stem, const 
     }
     report.parameters += tensor.shape.elements();
   }
-  const v1::Job job = make_job(model, stem, options);
+  const v1::Job job = make_job(model, path.stem().string(), options);
   const std::string text = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n" +
                            print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
-  // A job that cannot be read is refused before anything is written.
-  const JobOptions checked = parse_job(SourceText((options.output / kJobFile).string(), text));
-  check_data(checked, model.input, options.job);
+  check_job(text, path);
   NewDirectory directory(options.output);
   std::map<std::string, std::string> metadata = std::move(model.metadata);
   metadata["format"] = "arbalest";
@@ -204,7 +223,7 @@ ImportReport import_model(const fs::path& path, const ImportOptions& options) {
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("'{}': {}", path.string(), error.what()));
   }
-  return write_imported(std::move(imported), path.stem().string(), options);
+  return write_imported(std::move(imported), path, options);
 }
 
 }  // namespace arbalest::jobs

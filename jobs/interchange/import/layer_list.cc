@@ -1,5 +1,6 @@
 #include "jobs/interchange/import/layer_list.h"
 
+#include <algorithm>
 #include <memory>
 #include <set>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "dataflow/models/model_defaults.h"
 #include "engine/error.h"
 #include "jobs/interchange/import/node_reader.h"
+#include "jobs/options/text/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -27,6 +29,16 @@ std::shared_ptr<const dataflow::Layer> read(const ImportedLayer& layer) {
   dataflow::LayerDescription description = dataflow::read_layer(model.layers(0), "layer", issues);
   if (!issues.empty()) refuse("{}", issues.all().front().message);
   return description.layer;
+}
+
+// A job refuses larger outputs, too. Layers that read such an output do not overflow.
+void check_size(const Shape& output) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : output) {
+    if (extent > kMost / elements) refuse("its output, {}, has more than {} elements", to_string(output), kMost);
+    elements *= std::max<std::int64_t>(extent, 1);
+  }
 }
 
 void check_weights(const ImportedLayer& layer, const std::vector<dataflow::ParameterSpec>& specs) {
@@ -52,6 +64,7 @@ void LayerList::check(ImportedLayer& layer) const {
   for (const int source : layer.sources) inputs.push_back(shape_of(source));
   try {
     layer.output = description->output_shape(inputs);
+    check_size(layer.output);
     check_weights(layer, description->parameters(inputs));
   } catch (const engine::Error& error) {
     if (error.kind() == engine::ErrorKind::kInternal) throw;
@@ -81,7 +94,7 @@ LayerList::Named LayerList::named(const std::string& input) && {
   Named result;
   std::set<std::string> taken = {"image", "ids", "label"};
   for (const ImportedLayer& layer : layers_) {
-    std::string name = layer.name;
+    std::string name = printable(layer.name);
     if (!layer.is_dropped) {
       while (!taken.insert(name).second) name += '_';
     }

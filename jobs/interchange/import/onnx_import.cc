@@ -40,15 +40,24 @@ class Needed {
     nodes_.resize(static_cast<std::size_t>(graph.node_size()), false);
   }
 
-  // Follows a softmax back to the logits. Returns the number of nodes left out.
-  int skip_softmax(std::string& result) const {
-    int skipped = 0;
+  // The softmax nodes at the end.
+  struct LastSoftmax {
+    int nodes = 0;
+    bool is_over_last_axis = false;  // of them one, instead of over axis 1
+  };
+
+  // Follows a softmax over the classes back to the logits.
+  LastSoftmax skip_softmax(std::string& result, std::int64_t operator_set) const {
+    LastSoftmax skipped;
     for (auto writer = writers_.find(result); writer != writers_.end(); writer = writers_.find(result)) {
       const onnx::Node& node = graph_.node(writer->second);
       const bool is_softmax = node.op_type() == "Softmax" || node.op_type() == "LogSoftmax";
       if ((!is_softmax && node.op_type() != "Identity") || node.input_size() != 1) break;
+      const std::int64_t axis = is_softmax ? NodeReader(node).integer("axis", operator_set < 13 ? 1 : -1) : 1;
+      if (axis != 1 && axis != -1) break;
       result = node.input(0);
-      skipped += is_softmax ? 1 : 0;
+      skipped.nodes += is_softmax ? 1 : 0;
+      skipped.is_over_last_axis = skipped.is_over_last_axis || axis == -1;
     }
     return skipped;
   }
@@ -90,7 +99,7 @@ class ModelImport {
         needed_(graph_),
         is_ours_(model.producer_name() == kProducer),
         result_(choose_output()),
-        softmaxes_(needed_.skip_softmax(result_)) {
+        softmax_(needed_.skip_softmax(result_, standard_operator_set(model))) {
     needed_.mark(result_);
     import_.emplace(input_.one_example(), needed_.reads(), is_ours_, input_.fixed_batch);
     import_->operator_set = standard_operator_set(model);
@@ -186,6 +195,7 @@ class ModelImport {
     try {
       Tensor tensor = import_->as_tensor(reader, *value);
       if (tensor.shape.rank() == 4 && tensor.shape[2] == 1 && tensor.shape[3] == 1 && tensor.source != kImageSource) {
+        if (softmax_.is_over_last_axis) refuse("its softmax is over the last axis of an image, not over the channels");
         ImportedLayer layer{.name = "flatten"};
         layer.message.mutable_flatten();
         tensor = import_->layers().add(std::move(layer), {tensor});
@@ -235,7 +245,8 @@ class ModelImport {
     ImportedModel result;
     result.notes = std::move(first_notes_);
     result.notes.insert(result.notes.end(), import_->notes().begin(), import_->notes().end());
-    if (softmaxes_ > 0) result.notes.emplace_back("the softmax at the end is left out, because the loss reads logits");
+    if (softmax_.nodes > 0)
+      result.notes.emplace_back("the softmax at the end is left out, because the loss reads logits");
     result.input =
         input_.is_ids ? dataflow::ratings_input(sizes_of_ids()) : dataflow::image_input(input_.shape, last.shape[1]);
     LayerList::Named named = std::move(import_->layers()).named(result.input.only_feature().name);
@@ -269,7 +280,7 @@ class ModelImport {
   bool is_ours_;
   std::vector<std::string> first_notes_;
   std::string result_;  // name of the output
-  int softmaxes_;       // left out at the end
+  Needed::LastSoftmax softmax_;
   std::optional<GraphImport> import_;
   std::vector<std::string> refused_;
 };

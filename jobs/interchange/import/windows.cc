@@ -83,8 +83,9 @@ Sliding sliding(NodeReader& node, const Tensor& input, const engine::Extent2d& k
   }
   result.is_same = mode == "SAME_UPPER";
   std::array<std::int64_t, 4> all = padded;
-  if (result.is_same && std::ranges::any_of(padded, [](std::int64_t pad) { return pad != 0; })) {
-    refuse("it pads an image that a Pad has padded");
+  const bool is_fitted = result.is_same || mode == "SAME_LOWER";
+  if (is_fitted && std::ranges::any_of(padded, [](std::int64_t pad) { return pad != 0; })) {
+    refuse("its attribute 'auto_pad' is '{}', and a Pad has padded its image", mode);
   }
   for (std::size_t side = 0; side < all.size() && (mode == "NOTSET" || mode == "SAME_LOWER"); ++side) {
     if (pads[side] < 0 || pads[side] > kMostPixels) refuse("its attribute 'pads' has the value {}", pads[side]);
