@@ -18,13 +18,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLargestCurvature = 0.25;              // of the logistic loss
 constexpr double kFilterRatio = 10.0;                   // margin of the filter = worst violation / rows * ratio
 constexpr double kRounding = 1e-9;                      // relative; a rise of the objective by less is rounding
+constexpr int kFallsToGrow = 8;                         // passes
 constexpr std::uint64_t kOrderStream = 0x626C6F636B73;  // "blocks"
 
-// min(p (1 - p) exp(z), 1/4) for z >= 0. exp(z) >= 1 + z saves the exponential where the result is 1/4 anyway.
-double bounded_curvature(double p, double z) {
-  const double here = p * (1.0 - p);
-  if (here * (1.0 + z) >= kLargestCurvature) return kLargestCurvature;
-  return std::min(here * std::exp(z), kLargestCurvature);
+// min(p (1 - p) exp(z), 1/4) for z >= 0, with p = wrong_probability(margin). With q = max(p, 1 - p) >= 1/2 the first is
+// exp(z - |margin|) q^2, which neither overflows nor is lost where p rounds to 0 or 1.
+double bounded_curvature(double margin, double p, double z) {
+  const double exponent = z - std::abs(margin);
+  if (exponent >= 0.0) return kLargestCurvature;
+  const double q = std::max(p, 1.0 - p);
+  return std::min(std::exp(exponent) * q * q, kLargestCurvature);
 }
 
 }  // namespace
@@ -34,6 +37,7 @@ struct ProximalSolver::Worker {
   std::vector<double> labels;   // [rows of this worker]
   std::vector<double> margins;  // [rows]
   std::vector<double> wrong;    // [rows] wrong_probability(margin)
+  std::vector<double> before;   // margins before the pass
   double loss = 0.0;            // sum after a pass
   std::int64_t right = 0;
 };
@@ -51,7 +55,7 @@ ProximalSolver::ProximalSolver(const dataflow::SparseRows& rows, const ProximalO
       cores_(std::move(cores)),
       rows_(static_cast<double>(rows.rows())),
       filter_margin_(kInfinity),
-      last_objective_(kInfinity) {
+      largest_step_(options.step) {
   const std::int64_t coordinates = rows.columns + (options.bias ? 1 : 0);
   ARBALEST_CHECK(options.blocks >= 1 && options.blocks <= coordinates && !cores_.empty());
   ARBALEST_CHECK(options.max_delay >= 0 && options.max_delay < options.blocks && rows.rows() > 0);
@@ -89,6 +93,7 @@ const CoordinateBlock& ProximalSolver::block_at(std::int64_t position) const {
 ProximalPass ProximalSolver::pass(std::uint64_t number, const std::atomic<int>* stop_signal) {
   const auto blocks = static_cast<std::int64_t>(blocks_.size());
   order_ = random_order(blocks, options_.seed, kOrderStream, number);
+  before_ = {weights_, bounds_, is_active_};
   std::ranges::fill(violations_, 0.0);
   DelayWindow window(static_cast<int>(workers_.size()), blocks, options_.max_delay);
   run_workers(
@@ -98,6 +103,7 @@ ProximalPass ProximalSolver::pass(std::uint64_t number, const std::atomic<int>* 
 
 void ProximalSolver::work(int number, DelayWindow& window, const std::atomic<int>* stop_signal) {
   Worker& worker = *workers_[static_cast<std::size_t>(number)];
+  worker.before = worker.margins;
   std::int64_t applied = 0;  // blocks before this one are part of the margins
   for (std::int64_t position = 0; window.start(position); ++position) {
     while (applied < position - options_.max_delay) apply(worker, applied++);
@@ -135,7 +141,7 @@ void ProximalSolver::add_gradient(int number, std::int64_t position) {
         const double x = columns.values[e];
         const double p = worker.wrong[row];
         gradient -= worker.labels[row] * p * x;
-        curvature += bounded_curvature(p, std::abs(x) * bound) * x * x;
+        curvature += bounded_curvature(worker.margins[row], p, std::abs(x) * bound) * x * x;
       }
     }
     gradients[static_cast<std::size_t>(j - block.first)] = gradient;
@@ -211,9 +217,37 @@ ProximalPass ProximalSolver::results(std::int64_t blocks) {
   pass.objective = pass.loss + options_.l1 * norm;
   pass.violation = std::ranges::max(violations_);
   filter_margin_ = pass.violation / rows_ * kFilterRatio;
-  if (pass.objective > last_objective_ * (1.0 + kRounding)) options_.step *= 0.5;
-  last_objective_ = pass.objective;
-  return pass;
+  return judged(pass);
+}
+
+ProximalPass ProximalSolver::judged(const ProximalPass& pass) {
+  const bool has_risen = !(pass.objective <= last_.objective * (1.0 + kRounding));
+  if (!has_risen) {
+    last_ = pass;
+    if (++falls_ % kFallsToGrow == 0) options_.step = std::min(2.0 * options_.step, largest_step_);
+    return pass;
+  }
+  undo();
+  falls_ = 0;
+  options_.step *= 0.5;
+  ProximalPass result = last_;
+  result.is_whole = pass.is_whole;
+  result.is_undone = true;
+  result.blocks = pass.blocks;
+  result.violation = pass.violation;
+  result.step = pass.step;
+  result.active = std::ranges::count(is_active_, std::uint8_t{1});
+  return result;
+}
+
+void ProximalSolver::undo() {
+  weights_ = before_.weights;
+  bounds_ = before_.bounds;
+  is_active_ = before_.is_active;
+  for (const auto& worker : workers_) {
+    worker->margins = worker->before;
+    std::ranges::transform(worker->margins, worker->wrong.begin(), wrong_probability);
+  }
 }
 
 void ProximalSolver::reset_filter() {

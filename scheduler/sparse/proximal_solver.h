@@ -35,6 +35,7 @@ struct ProximalOptions {
 
 struct ProximalPass {
   bool is_whole = true;        // false: a stop signal ended it early
+  bool is_undone = false;      // it has raised the objective; the other numbers are those of the pass before
   std::int64_t blocks = 0;     // done
   double loss = 0.0;           // mean over the training rows, after the pass
   double accuracy = 0.0;       // on the training rows
@@ -51,8 +52,9 @@ class ProximalSolver {
   ProximalSolver(const dataflow::SparseRows& rows, const ProximalOptions& options, std::vector<std::vector<int>> cores);
   ~ProximalSolver();
 
-  // Visits all blocks once. Passes are numbered from 0. A pass that raises the objective halves the step of the
-  // following passes: a block with many correlated coordinates can overshoot. `stop_signal` (or null) becomes non-zero
+  // Visits all blocks once. Passes are numbered from 0. A pass that raises the objective is undone, and halves the step
+  // of the following passes: blocks with many correlated coordinates can overshoot. After some passes that lower the
+  // objective a smaller step is doubled again. `stop_signal` (or null) becomes non-zero
   // to end the pass after the blocks that have begun.
   ProximalPass pass(std::uint64_t number, const std::atomic<int>* stop_signal = nullptr);
 
@@ -66,6 +68,11 @@ class ProximalSolver {
  private:
   struct Worker;
   struct Slot;
+  struct State {
+    std::vector<double> weights;
+    std::vector<double> bounds;
+    std::vector<std::uint8_t> is_active;
+  };
 
   std::int64_t features() const { return static_cast<std::int64_t>(weights_.size()) - (options_.bias ? 1 : 0); }
   Slot& slot_of(std::int64_t position);
@@ -76,6 +83,9 @@ class ProximalSolver {
   double step_coordinate(std::size_t j, double gradient, double curvature, double& violation);
   void apply(Worker& worker, std::int64_t position);
   ProximalPass results(std::int64_t blocks);
+  // Undoes a pass that has raised the objective, and chooses the next step.
+  ProximalPass judged(const ProximalPass& pass);
+  void undo();
 
   ProximalOptions options_;
   std::vector<std::vector<int>> cores_;
@@ -89,7 +99,11 @@ class ProximalSolver {
   std::vector<Slot> slots_;  // a ring of max_delay + 1
   double rows_ = 0.0;
   double filter_margin_;
-  double last_objective_;
+  double largest_step_;
+  int falls_ = 0;  // passes in a row that have lowered the objective
+  // The last pass that was not undone. Before any pass all margins are 0.
+  ProximalPass last_{.loss = logistic_loss(0.0), .objective = logistic_loss(0.0)};
+  State before_;  // before the pass under way
 };
 
 }  // namespace arbalest::scheduler

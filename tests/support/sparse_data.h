@@ -50,6 +50,35 @@ inline dataflow::SparseRows make_sparse_rows(const SparseShape& shape, std::uint
   return made;
 }
 
+struct ClusteredShape {
+  std::int64_t rows = 400;
+  std::int32_t clusters = 10;
+  std::int32_t columns_of_cluster = 10;
+};
+
+// Half of the clusters are in a row, with all their columns. These have almost the same values, as counts of words do
+// that stand together. Labels follow a logistic model of the clusters.
+inline dataflow::SparseRows make_clustered_rows(const ClusteredShape& shape, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  dataflow::SparseRows made;
+  made.columns = std::int64_t{shape.clusters} * shape.columns_of_cluster;
+  for (std::int64_t row = 0; row < shape.rows; ++row) {
+    double output = 0.25;
+    for (std::int32_t cluster = 0; cluster < shape.clusters; ++cluster) {
+      if (random() % 2 == 0) continue;
+      const double value = 2.0 * uniform(random) - 1.0;
+      output += (cluster % 2 == 0 ? 2.0 : -2.0) * value;
+      for (std::int32_t column = 0; column < shape.columns_of_cluster; ++column) {
+        made.indices.push_back(cluster * shape.columns_of_cluster + column);
+        made.values.push_back(static_cast<float>(value + 0.2 * (uniform(random) - 0.5)));
+      }
+    }
+    made.labels.push_back(uniform(random) < 1.0 / (1.0 + std::exp(-output)) ? 1 : -1);
+    made.starts.push_back(made.entries());
+  }
+  return made;
+}
+
 inline std::string libsvm_text(const dataflow::SparseRows& rows) {
   std::string text;
   for (std::size_t row = 0; row < rows.labels.size(); ++row) {

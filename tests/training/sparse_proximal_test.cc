@@ -172,6 +172,50 @@ TEST_CASE("delayed proximal: equal features overshoot together, so the step is h
   CHECK(last.objective - least < 1e-4 * least);
 }
 
+TEST_CASE("delayed proximal: no pass raises the objective, and similar features reach the minimum with any delay") {
+  const auto rows = tests::make_clustered_rows({.rows = 300, .clusters = 8, .columns_of_cluster = 6}, 11);
+  const LogisticProblem problem(rows, 1e-3);
+  const double least = problem.objective(problem.minimum(20000));
+  for (const int delay : {0, 2, 4}) {
+    INFO(delay << " delayed blocks");
+    ProximalSolver solver(rows, {.blocks = 8, .max_delay = delay, .l1 = 1e-3}, floating(2));
+    double before = std::log(2.0);
+    int undone = 0;
+    ProximalPass last;
+    for (std::uint64_t number = 0; number < 900; ++number) {
+      if (number % 10 == 0) solver.reset_filter();
+      last = solver.pass(number);
+      CHECK(last.objective <= before * (1.0 + 1e-8));
+      CHECK(last.objective == Approx(problem.objective(solver.coordinates())).epsilon(1e-9));
+      before = last.objective;
+      undone += last.is_undone ? 1 : 0;
+    }
+    CHECK(undone > 0);  // the full step is too long for these rows
+    CHECK(last.objective - least < 1e-4 * least);
+  }
+}
+
+TEST_CASE("delayed proximal: one row with a value that is far too large does not lose the weight") {
+  dataflow::SparseRows rows;
+  rows.columns = 1;
+  const auto add = [&](float value, std::int8_t label) {
+    rows.indices.push_back(0);
+    rows.values.push_back(value);
+    rows.labels.push_back(label);
+    rows.starts.push_back(rows.entries());
+  };
+  for (int i = 0; i < 400; ++i) add(i % 2 == 0 ? 1000.0F : -1000.0F, i % 2 == 0 ? 1 : -1);
+  add(30000.0F, -1);
+  const LogisticProblem problem(rows, 1e-6);
+  ProximalSolver solver(rows, {.blocks = 1, .l1 = 1e-6, .bias = false}, floating(1));
+  ProximalPass last;
+  for (std::uint64_t number = 0; number < 200; ++number) last = solver.pass(number);
+  double least = std::log(2.0);  // over the only weight
+  for (double weight = 0.0; weight < 0.02; weight += 1e-6) least = std::min(least, problem.objective({weight, 0.0}));
+  CHECK(least < 0.5);
+  CHECK(last.objective < least * (1.0 + 1e-4));
+}
+
 TEST_CASE("delayed proximal: a stop signal leaves whole blocks, and the margins belong to the weights") {
   const auto rows = tests::make_sparse_rows({}, 10);
   const LogisticProblem problem(rows, 0.001);
