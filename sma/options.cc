@@ -217,13 +217,15 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   constexpr float kHigh = 0.8F;
   constexpr float kGain = 1.5F;
   constexpr int kEnoughLearners = 16;
-  constexpr int kManyPushing = 4;
+  constexpr int kManyPushing = 3;
   const float mu = options.momentum_for(learners);
   if (options.coupling(learners) == Coupling::kServer && learners >= kManyPushing && local_momentum >= kHigh) {
     return fmt::format(
         "{} learners that push to a server without waiting act like a momentum of about 1 - 1 / learners = {:.2g} "
         "(Mitliagkas "
-        "et al., 2016), besides the optimizer's momentum {}: lower that, or the learning rate, if the loss rises",
+        "et al., 2016), besides the optimizer's momentum {}: lower that or the learning rate, or set "
+        "async_sgd.scale_by_staleness, if "
+        "the loss rises",
         learners, 1.0F - 1.0F / static_cast<float>(learners), local_momentum);
   }
   if (options.coupling(learners) == Coupling::kPull && learners < kEnoughLearners && local_momentum >= kHigh &&

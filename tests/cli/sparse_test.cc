@@ -67,6 +67,7 @@ TEST_CASE("sparse: train, evaluate, and what is refused") {
   CHECK(run({"evaluate", "run", "--split", "validation"}).exit_code == 2);
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"inspect", "job.txtpb"},
+                                             {"inspect", "job.txtpb", "--links", "1GB/s,5us", "--devices-assumed", "2"},
                                              {"data", "verify", "job.txtpb"},
                                              {"predict", "run", "x.npy"},
                                              {"export", "run", "--output", "x.onnx"}}) {

@@ -4,10 +4,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "dataflow/input/formats/input_file.h"
@@ -32,14 +34,20 @@ std::string printable(std::string_view word) {
   return text;
 }
 
+// Numbers beyond the type become the nearest that it has: infinity, 0 or the largest integer.
 template <typename Number>
 std::optional<Number> number_in(std::string_view word) {
   if (word.starts_with('+')) word.remove_prefix(1);
   if (word.starts_with('+')) return std::nullopt;
   Number number{};
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return number;
+  if (end != word.data() + word.size() || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc()) return number;
+  if constexpr (std::is_integral_v<Number>) {
+    return word.starts_with('-') ? std::numeric_limits<Number>::min() : std::numeric_limits<Number>::max();
+  } else {
+    return std::strtod(std::string(word).c_str(), nullptr);
+  }
 }
 
 class LibsvmReader {
@@ -115,7 +123,10 @@ class LibsvmReader {
     const std::optional<double> label = number_in<double>(word);
     const bool is_known = label && (*label == 1.0 || *label == -1.0 || *label == 0.0);
     if (!is_known) {
-      fail("label '{}' is none of -1 and 1, or 0 and 1; this model has two classes", printable(word));
+      fail(
+          "label '{}' is none of -1 and 1, or 0 and 1; this model has two classes: replace other labels, such as 1 and "
+          "2",
+          printable(word));
     }
     if (*label != 1.0) check_negative(*label);
     rows_.labels.push_back(*label == 1.0 ? 1 : -1);
@@ -148,10 +159,10 @@ class LibsvmReader {
     const std::optional<std::int64_t> feature = number_in<std::int64_t>(word);
     if (!feature) fail("feature number '{}' is no whole number", printable(word));
     if (*feature == 0) fail("feature number 0: features are counted from 1; add 1 to all feature numbers of the file");
-    if (*feature < 0) fail("feature number {} is negative; features are counted from 1", *feature);
+    if (*feature < 0) fail("feature number {} is negative; features are counted from 1", printable(word));
     if (*feature > rows_.columns) {
       fail("feature number {} is beyond the {} features of the model; set data.libsvm.features to the largest number",
-           *feature, rows_.columns);
+           printable(word), rows_.columns);
     }
     if (is_first_of_row()) last_feature_ = 0;
     if (*feature <= last_feature_) {

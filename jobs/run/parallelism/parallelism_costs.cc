@@ -6,6 +6,7 @@
 #include "dataflow/autodiff.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
+#include "jobs/options/sparse/graph_needed.h"
 
 namespace arbalest::jobs {
 
@@ -94,6 +95,7 @@ std::vector<LayerSizes> layer_sizes(const Graph& graph, std::int64_t batch_size)
 }
 
 ParallelismCosts parallelism_costs(const JobOptions& job, const AssumedDevices& devices) {
+  require_graph(job, "arbalest inspect --links");
   ParallelismCosts result;
   result.devices = devices;
   result.batch_size = job.training.batch_size;
