@@ -154,9 +154,11 @@ std::vector<Prediction> Model::predict_files(std::span<const std::string> files,
 }
 
 std::vector<Weights> Model::weights() const {
-  std::vector<Weights> all;
-  for (const dataflow::NamedTensor& tensor : implementation_->tensors()) all.push_back(weights_of(tensor));
-  return all;
+  return throwing_public_errors([&] {
+    std::vector<Weights> all;
+    for (const dataflow::NamedTensor& tensor : implementation_->tensors()) all.push_back(weights_of(tensor));
+    return all;
+  });
 }
 
 Weights Model::weights(std::string_view name) const {

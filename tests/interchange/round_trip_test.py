@@ -64,7 +64,7 @@ class RoundTrip(unittest.TestCase):
         wrong = self.folder / "wrong.txtpb"
         wrong.write_text('model { zoo { mlp {} } } data { cifar10 {} } learning_rate { base: 0.1 }', encoding="utf-8")
         message = self.call("import", "run.onnx", "--output", "misfit", "--job", wrong, code=3)
-        self.assertIn("the model reads 1x28x28 and has 10 outputs, but the data of this job have 3x32x32", message)
+        self.assertIn("of shape 1x28x28 and 10 classes, but those of this job's data are image of shape 3x32x32", message)
         self.assertFalse((self.folder / "misfit").exists())
         self.call("import", "run.onnx", "--output", "misfit", "--job", "nowhere.txtpb", code=3)
 

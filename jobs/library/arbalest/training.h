@@ -81,7 +81,8 @@ struct TrainingSummary {
 };
 
 // Trains until the target, the last epoch, a stop or divergence, and leaves the files of a run in its directory.
-// Returns at once, with a message, if a resumed run has nothing left to train. Throws Error.
+// Returns at once if a resumed run has nothing left to train: with the status, the message, the directory, the epochs,
+// the hash, and the accuracies or RMSEs. Throws Error.
 ARBALEST_API TrainingSummary train(const TrainingOptions& options);
 
 }  // namespace arbalest
