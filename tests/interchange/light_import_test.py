@@ -58,6 +58,8 @@ def with_random_weights(model):
     unread = [tensor for tensor in graph.initializer if tensor.name not in read]
     for tensor in unread:
         graph.initializer.remove(tensor)
+    for value in [value for value in graph.input if value.name not in read]:
+        graph.input.remove(value)
     return model
 
 

@@ -45,10 +45,12 @@ def tensor_of(path):
 
 def drops_at_random(graph, inputs, given):
     """Whether a Dropout is in training mode, which its third input says, and its ratio is not 0."""
+    if all(node.op_type != "Dropout" for node in graph.node):
+        return False
     numbers = {value.name: numpy_helper.to_array(tensor) for value, tensor in zip(inputs, given)}
     numbers |= {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
     for node in graph.node:
-        if node.op_type == "Constant":
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
             numbers[node.output[0]] = numpy_helper.to_array(node.attribute[0].t)
     return any(node.op_type == "Dropout" and len(node.input) > 2 and numbers[node.input[2]]
                and numbers.get(node.input[1], 0.5) > 0 for node in graph.node)

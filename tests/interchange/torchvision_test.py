@@ -100,7 +100,7 @@ class Torchvision(unittest.TestCase):
                 job.write_text(probe.job_text(f"zoo {{ {text} }}", probe.images(3, 32, 32, CLASSES))
                                + 'initialize { from: "weights.safetensors" } training { batch_size: 8 max_epochs: 1 }\n',
                                encoding="utf-8")
-                said = probe.call(probe.PROGRAM, "train", job, "--dry-run", "--data-root", directory)
+                said = probe.call(probe.PROGRAM, "train", job, "--output", directory / "trained", "--data-root", directory)
                 self.assertIn(f"{len([k for k in model.state_dict() if 'num_batches' not in k])} tensors", said)
                 # The same weights as those of a run.
                 run = probe.make_run(directory / "run", f"zoo {{ {text} }}", probe.images(3, 64, 96, CLASSES))
