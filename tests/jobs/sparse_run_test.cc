@@ -181,6 +181,31 @@ TEST_CASE("sparse run: the last epoch of max_epochs looks at all coordinates") {
   CHECK(epochs[5]["active_coordinates"] == 61);
 }
 
+TEST_CASE("sparse run: one that ends before the objective has settled says so") {
+  SparseRun run;
+  run.train(SparseRun::job(kProximal, {"training.max_epochs=3"}));
+  const std::vector<nlohmann::json> warnings = run.events("warning");
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0]["text"].get<std::string>(), ContainsSubstring("the objective has not settled"));
+  SparseRun settled;
+  settled.train(SparseRun::job(kProximal));
+  CHECK(settled.events("warning").empty());
+}
+
+// All features of a row are copies of each other, so the steps of a block overshoot together.
+TEST_CASE("sparse run: epochs that are undone do not end it") {
+  SparseRun run;
+  const dataflow::SparseRows rows =
+      tests::make_clustered_rows({.rows = 300, .clusters = 6, .columns_of_cluster = 10}, 23);
+  tests::write_text(run.root() / "train.libsvm", tests::libsvm_text(rows));
+  const RunSummary summary =
+      run.train(SparseRun::job("delayed_proximal { l1: 0 blocks: 6 max_delay: 3 tolerance: 1e-5 }"));
+  const std::vector<nlohmann::json> epochs = run.events("epoch");
+  REQUIRE(epochs.size() > 20);
+  CHECK(epochs[1]["objective"] == epochs[0]["objective"]);  // both are undone
+  CHECK(summary.sparse->objective < 0.9 * epochs[0]["objective"].get<double>());
+}
+
 TEST_CASE("sparse run: steps that are too long diverge and say so") {
   SparseRun run;
   tests::write_text(run.root() / "train.libsvm", "+1 1:1e38 2:1e38\n-1 1:1e38\n+1 2:1e38\n-1 1:1e38 2:-1e38\n");

@@ -32,6 +32,7 @@ class DelayedProximal final : public SparseMethod {
   DelayedProximal(const JobOptions& job, const DelayedProximalOptions& options, const dataflow::SparseRows& rows)
       : rows_(rows.rows()),
         blocks_(options.solver.blocks),
+        l1_(options.solver.l1),
         tolerance_(options.tolerance),
         solver_(rows, options.solver, cores_of_learners(job)) {}
 
@@ -39,8 +40,7 @@ class DelayedProximal final : public SparseMethod {
     const bool visits_all = resets_ || is_last;
     if (visits_all) solver_.reset_filter();
     const scheduler::ProximalPass pass = solver_.pass(static_cast<std::uint64_t>(number) - 1, stop_signal);
-    const double change = std::abs(objective_ - pass.objective);
-    const bool has_settled = change <= tolerance_ * pass.objective;
+    const bool has_settled = settles(pass);
     objective_ = pass.objective;
     resets_ = has_settled;
     return {.is_whole = pass.is_whole,
@@ -49,14 +49,31 @@ class DelayedProximal final : public SparseMethod {
             .loss = pass.loss,
             .accuracy = pass.accuracy,
             .learning_rate = pass.step,
-            .progress = {pass.objective, pass.non_zeros, pass.active, pass.violation}};
+            .progress = {pass.objective, pass.non_zeros, pass.active, pass.violation},
+            .warning = is_last && !has_settled && tolerance_ > 0.0 ? unsettled(pass) : ""};
   }
 
   scheduler::LinearModel model() const override { return solver_.model(); }
 
  private:
+  // Steps that are small for another reason than the minimum leave a violation.
+  bool settles(const scheduler::ProximalPass& pass) const {
+    constexpr double kSmallViolation = 0.1;  // of l1
+    const bool is_near = l1_ == 0.0 || pass.violation <= kSmallViolation * l1_;
+    return !pass.is_undone && is_near && std::abs(objective_ - pass.objective) <= tolerance_ * pass.objective;
+  }
+
+  std::string unsettled(const scheduler::ProximalPass& pass) const {
+    return fmt::format(
+        "the objective has not settled: the conditions of its minimum are violated by {:.2g}, where l1 is {:.2g}; "
+        "raise "
+        "training.max_epochs or synchronization.delayed_proximal.blocks, or lower max_delay",
+        pass.violation, l1_);
+  }
+
   std::int64_t rows_;
   std::int64_t blocks_;
+  double l1_;
   double tolerance_;
   scheduler::ProximalSolver solver_;
   double objective_ = std::numeric_limits<double>::infinity();

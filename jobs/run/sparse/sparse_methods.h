@@ -21,6 +21,7 @@ struct SparseEpoch {
   double accuracy = 0.0;   // likewise
   double learning_rate = 0.0;
   SparseProgress progress = {};
+  std::string warning = {};  // what the user should know about it; "": nothing
 };
 
 class SparseMethod {

@@ -114,6 +114,7 @@ class SparseTrainer {
       const SparseEpoch done = train_epoch(epoch);
       if (!done.is_whole) return stop();
       tell(&RunObserver::on_epoch, row(epoch));
+      if (!done.warning.empty()) tell(&RunObserver::on_warning, done.warning);
       if (const std::string problem = divergence(); !problem.empty()) {
         summary_.status = RunStatus::kDiverged;
         summary_.message = fmt::format("training has diverged: {} after {}; {}", problem, counted(epoch, "epoch"),
