@@ -66,8 +66,7 @@ class DelayedProximal final : public SparseMethod {
   std::string unsettled(const scheduler::ProximalPass& pass) const {
     return fmt::format(
         "the objective has not settled: the conditions of its minimum are violated by {:.2g}, where l1 is {:.2g}; "
-        "raise "
-        "training.max_epochs or synchronization.delayed_proximal.blocks, or lower max_delay",
+        "raise training.max_epochs or synchronization.delayed_proximal.blocks, or lower max_delay",
         pass.violation, l1_);
   }
 
