@@ -11,7 +11,7 @@
 #include "jobs/messages/signed_bytes.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/readers/learners_reader.h"
-#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/synchronization/job_schemes.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::jobs {

@@ -12,7 +12,7 @@
 #include "jobs/options/load_job.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/schedule_check.h"
-#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"

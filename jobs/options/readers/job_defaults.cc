@@ -12,7 +12,7 @@
 #include "jobs/options/readers/learning_rate_reader.h"
 #include "jobs/options/readers/optimizer_reader.h"
 #include "jobs/options/readers/processes_reader.h"
-#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/synchronization/synchronization_reader.h"
 
 namespace arbalest::jobs {
 
@@ -53,11 +53,11 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   if (job.has_initialize()) fill_defaults(*job.mutable_initialize(), file);
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
+  fill_synchronization(*job.mutable_synchronization(), job.training().max_epochs());
   if (steps_by_push(job.synchronization()) && !job.learning_rate().has_with_learners()) {
     job.mutable_learning_rate()->set_with_learners(v1::LearningRate::KEEP);
   }
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());
-  fill_synchronization(*job.mutable_synchronization(), job.training().max_epochs());
   fill_checkpoint(*job.mutable_checkpoint());
   fill_processes(*job.mutable_processes());
   if (job.devices().empty()) {

@@ -17,7 +17,8 @@
 #include "jobs/options/readers/optimizer_reader.h"
 #include "jobs/options/readers/processes_reader.h"
 #include "jobs/options/readers/schedule_check.h"
-#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/synchronization/synchronization_reader.h"
+#include "jobs/options/synchronization/synchronization_warnings.h"
 
 namespace arbalest::jobs {
 

@@ -5,7 +5,7 @@
 #include "dataflow/input/batches/batch_ring.h"
 #include "engine/error.h"
 #include "jobs/messages/text.h"
-#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/synchronization/job_schemes.h"
 #include "scheduler/ring_slots.h"
 
 namespace arbalest::jobs {

@@ -10,7 +10,7 @@
 #include "engine/error.h"
 #include "engine/process/packing.h"
 #include "jobs/options/load_job.h"
-#include "jobs/options/readers/synchronization_reader.h"
+#include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_bounds.h"
 #include "jobs/run/processes/shared_results.h"

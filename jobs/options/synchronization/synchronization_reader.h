@@ -1,0 +1,22 @@
+// Reads `synchronization` of a job file: the scheme that keeps learners together, and switches to others.
+#pragma once
+
+#include "arbalest/v1/synchronization.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Sets the fields that are missing to their defaults.
+void fill_synchronization(v1::Synchronization& synchronization, int max_epochs);
+
+// Returns whether the job begins with a scheme under which k learners take as many steps as one: each push is a step.
+// `synchronization` must have its defaults.
+bool steps_by_push(const v1::Synchronization& synchronization);
+
+// Reads `synchronization`, which must have its defaults, into the corresponding fields of `options`, whose training,
+// learning rate and learners must be set. Adds issues with paths in the job.
+void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
+                          dataflow::FieldIssues& issues);
+
+}  // namespace arbalest::jobs

@@ -1,0 +1,13 @@
+// Warnings about settings of `synchronization` that work and may surprise.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "jobs/options/job_options.h"
+
+namespace arbalest::jobs {
+
+std::vector<std::string> synchronization_warnings(const JobOptions& options);
+
+}  // namespace arbalest::jobs
