@@ -24,7 +24,7 @@ std::vector<std::string> input_names(const InputDescription& input) {
   return names;
 }
 
-// Such as "image" or "label", in quotation marks.
+// Returns the names in quotation marks for a message: "image" or "label".
 std::string alternatives(const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -207,7 +207,7 @@ class Builder {
     }
   }
 
-  // By input: the tensor of the data that it comes from; null if it comes from a layer or is unknown.
+  // Returns for each source the tensor of the data that it is; null if it is a layer's output or unknown.
   std::vector<const TensorDescription*> data_of(const std::vector<int>& sources) const {
     std::vector<const TensorDescription*> data;
     for (const int source : sources) {

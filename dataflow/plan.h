@@ -68,7 +68,7 @@ class Plan {
     engine::Layout layout;
     std::size_t offset = 0;  // in the arena, in bytes
   };
-  // In the order of graph().input().
+  // The plan's inputs are in the order of graph().input().
   const std::vector<Input>& inputs() const noexcept { return inputs_; }
   // The address of an input's elements. T is float or std::int32_t. Throws kInternal if no input has the name, or if
   // its elements are of another type.

@@ -34,14 +34,14 @@ inline double proximal_step(const Coordinate& at, double bound) {
 // The bound of the next step: delta <- min(most, 2 |d| + 0.1).
 inline double next_bound(double step, double most) { return std::min(most, 2.0 * std::abs(step) + 0.1); }
 
-// By how much the coordinate violates the conditions of Karush, Kuhn and Tucker: 0 at the minimum of the objective.
+// Returns the violation of the conditions of Karush, Kuhn and Tucker: 0 at the minimum of the objective.
 inline double kkt_violation(const Coordinate& at) {
   if (at.weight > 0.0) return std::abs(at.gradient + at.lambda);
   if (at.weight < 0.0) return std::abs(at.gradient - at.lambda);
   return std::max(0.0, std::abs(at.gradient) - at.lambda);
 }
 
-// Whether the filter drops the coordinate: it is zero, and |G| is below lambda by more than `margin`.
+// Returns whether the filter drops the coordinate: it is zero, and |G| is below lambda by more than `margin`.
 inline bool is_filtered(const Coordinate& at, double margin) {
   return at.weight == 0.0 && std::abs(at.gradient) < at.lambda - margin;
 }

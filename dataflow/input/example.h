@@ -14,7 +14,7 @@ class Example {
   explicit Example(InputDescription description);
   Example(Example&&) = default;
 
-  // In the order of the description.
+  // The tensors are in the order of the description.
   std::span<const InputTensor> tensors() const noexcept { return tensors_; }
   std::span<const InputTensor> features() const noexcept { return tensors().first(tensors_.size() - 1); }
   const InputTensor& label() const noexcept { return tensors_.back(); }

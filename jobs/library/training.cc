@@ -143,7 +143,7 @@ TrainingSummary summary_of(const jobs::RunSummary& run, const std::string& direc
           .model_sha256 = run.model_sha256};
 }
 
-// Of a run that has ended before, and has nothing left to train.
+// Returns the summary of a run that has ended before and has nothing left to train.
 TrainingSummary completed_summary(const std::string& message, const std::string& directory) {
   TrainingSummary summary{.message = message, .directory = directory};
   const std::optional<jobs::SavedSummary> saved = jobs::read_summary(directory);

@@ -76,12 +76,12 @@ struct RunProgress {
   double remaining_seconds = 0.0;  // estimate up to max_epochs
 };
 
-// What else is known of a sparse model after an epoch.
+// Further results of an epoch that only sparse models have.
 struct SparseProgress {
   double objective = 0.0;      // loss on the training set, with the penalty
   std::int64_t non_zeros = 0;  // weights that are not 0, without the bias
-  // Only with delayed_proximal: the coordinates that the KKT filter has not dropped, and the largest violation of the
-  // conditions of a minimum that the epoch has met.
+  // Set by delayed_proximal only: the number of coordinates that the KKT filter has not dropped, and the largest
+  // violation of the conditions of a minimum that the epoch has met.
   std::optional<std::int64_t> active_coordinates = {};
   std::optional<double> kkt_violation = {};
 };

@@ -16,7 +16,7 @@ void store(float& shared, float value) { std::atomic_ref(shared).store(value, st
 
 }  // namespace
 
-// What one thread has done in an epoch; on cache lines of its own.
+// One thread's counts of an epoch. They have cache lines of their own.
 struct alignas(128) HogwildSolver::Part {
   std::int64_t rows = 0;
   std::int64_t right = 0;

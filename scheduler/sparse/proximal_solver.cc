@@ -42,7 +42,7 @@ struct ProximalSolver::Worker {
   std::int64_t right = 0;
 };
 
-// What is known of a block that is under way.
+// The sums and steps of a block that is under way.
 struct ProximalSolver::Slot {
   std::vector<std::vector<double>> gradients;   // [workers][block size], sums over rows
   std::vector<std::vector<double>> curvatures;  // likewise

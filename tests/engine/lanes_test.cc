@@ -184,7 +184,7 @@ TEST_CASE("LeNet's convolutions and poolings keep examples in lanes without copi
     const engine::Precision precision = halves ? engine::Precision::kBFloat16 : engine::Precision::kFloat32;
     const auto training = device->prepare(spec, {.precision = precision})->traits();
     if (mode == OperatorMode::kTraining) return training;
-    // As evaluation prepares it: with the layouts of training.
+    // Evaluation prepares the operator with the layouts of training.
     return device->prepare(spec, {.mode = mode, .parameters = training.parameters, .precision = precision})->traits();
   };
   const auto conv1 = prepare(Conv2dSpec{plain(*device, {32, 1, 28, 28}), 20, {{5, 5}, {1, 1}}});

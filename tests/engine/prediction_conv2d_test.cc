@@ -23,7 +23,7 @@ struct Case {
   std::int64_t groups = 1;
 };
 
-// As convolutions of inference leave images: oneDNN may put channels last there.
+// Returns the layout in which convolutions leave images at inference: oneDNN may put channels last.
 engine::Layout inference_layout(engine::Device& device, const Shape& shape) {
   const engine::Layout input = device.plain_layout({shape[0], 3, shape[2] + 1, shape[3] + 1}, DType::kFloat32);
   const Conv2dSpec convolution{input, shape[1], {{2, 2}, {1, 1}}, false};

@@ -102,7 +102,7 @@ class Torchvision(unittest.TestCase):
                                encoding="utf-8")
                 said = probe.call(probe.PROGRAM, "train", job, "--output", directory / "trained", "--data-root", directory)
                 self.assertIn(f"{len([k for k in model.state_dict() if 'num_batches' not in k])} tensors", said)
-                # The same weights as those of a run.
+                # A run's own model gets the same weights.
                 run = probe.make_run(directory / "run", f"zoo {{ {text} }}", probe.images(3, 64, 96, CLASSES))
                 weights = {key: value for key, value in model.state_dict().items() if "num_batches" not in key}
                 write_tensors(run / "model.safetensors", weights)

@@ -233,7 +233,7 @@ TEST_CASE("between two pushes a learner takes plain steps, and the server applie
   Training training(options, latch, 2);
   REQUIRE(latch.are_applied("cpu", 3));
   CHECK(training.finish().staleness == sma::StalenessCounts{{0, 3}, {3, 1}});
-  // What a learner adds up from weights w is what plain SGD moves them by.
+  // A learner adds up the changes that plain SGD makes from the weights w.
   RigOptions plain = options;
   plain.rule = engine::Sgd{};
   TrainingRig tensors(pushing({1}, {}));

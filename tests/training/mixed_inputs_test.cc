@@ -1,5 +1,5 @@
 // Training on examples that no file format of ours has: two features of different types, and a number as the label.
-// Only the description says so; rings, copies, plans and learners know nothing of it.
+// The description alone says so: rings, copies, plans and learners have no code for it.
 #include <algorithm>
 #include <cmath>
 #include <memory>

@@ -27,7 +27,7 @@ class Conv2dLayer final : public Layer {
     const bool is_possible = !activation_.has_value() && !engine::differentiates_input(f.kind);
     return is_possible ? std::make_shared<Conv2dLayer>(options_, f) : nullptr;
   }
-  // The same convolution with a bias.
+  // Returns a layer that differs from this one only in having a bias.
   std::shared_ptr<const Layer> with_bias() const {
     Options options = options_;
     options.has_bias = true;

@@ -1,12 +1,12 @@
 // The loops of Winograd's minimal filtering in float32 with 16 channels side by side: images [n, blocks of channels, h,
 // w, 16] or [n, h, w, blocks of channels, 16]. A tile of m x m results of an r x r kernel takes 36 products per
-// channel, for m + r = 7. Those of a 3 x 3 kernel would take 144 otherwise, and those of a 5 x 5 kernel 100:
+// channel, for m + r = 7. A direct convolution takes 144 for a 3 x 3 kernel and 100 for a 5 x 5 kernel:
 //   Y = A' (G g G' * B' d B) A, for a kernel g and 6 x 6 pixels d
 // (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, CVPR 2016). B is the same for all kernels.
 // oneDNN's kernels of this kind are for 3 x 3 kernels, and for many channels and pixels. These serve predictions, whose
 // weights are transformed once.
 //
-// Only on a processor with AVX-512.
+// Call these functions only on a processor with AVX-512.
 #pragma once
 
 #include <cstdint>

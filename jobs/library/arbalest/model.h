@@ -19,7 +19,7 @@ enum class InputKind {
   kIds       // int32 ids [columns]
 };
 
-// What a model reads.
+// The input of a model.
 struct ModelInput {
   InputKind kind = InputKind::kImage;
   std::vector<std::int64_t> shape{};  // of one example
@@ -65,7 +65,7 @@ class ARBALEST_API Model {
   const ModelInput& input() const noexcept;
   // The names of the classes, or their numbers if they have no names.
   const std::vector<std::string>& labels() const noexcept;
-  // What the user should know, such as that the run's device is not there.
+  // Warnings for the user, such as that this machine lacks the device of the run.
   const std::vector<std::string>& warnings() const noexcept;
 
   // Predict one example or many, one after the other in memory. The first call with another number of examples may

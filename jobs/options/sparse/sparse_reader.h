@@ -9,13 +9,13 @@
 
 namespace arbalest::jobs {
 
-// Whether the job has a part that only such jobs have: sparse_logistic, libsvm, delayed_proximal or hogwild.
+// Returns whether the job has a part of sparse jobs: sparse_logistic, libsvm, delayed_proximal or hogwild.
 bool is_sparse(const v1::Job& job);
 
-// As fill_defaults (job_defaults.h), for jobs that are sparse.
+// fill_defaults() of sparse jobs (jobs/options/readers/job_defaults.h describes it).
 void fill_sparse_defaults(v1::Job& job, const std::string& file);
 
-// As read_job (job_reader.h), for jobs that are sparse.
+// read_job() of sparse jobs (jobs/options/readers/job_reader.h describes it).
 JobOptions read_sparse_job(v1::Job& job, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs

@@ -17,7 +17,7 @@ struct RunPlace {
   std::string completed = {};        // why nothing is left to train; "" if something is
 };
 
-// As the options --output and --resume of `arbalest train`.
+// The options --output and --resume of `arbalest train`.
 struct PlaceOptions {
   std::string output;           // the directory of the run; "": a new one below runs/, or the one that `resume` lies in
   std::string resume = "none";  // "none", "auto", or the path of a checkpoint or run

@@ -1,5 +1,5 @@
-// What the training of a layer sends between devices, and how long that takes: once with the whole layer on every
-// device, and once with the layer split over the devices. This is arithmetic only; docs/parallelism.md explains it.
+// The bytes and seconds that training of a layer needs between devices: once with the whole layer on every device, and
+// once with the layer split over the devices. This is arithmetic only; docs/parallelism.md explains it.
 //
 // P devices have b examples of the mini-batch each. A layer has n inputs and m outputs for an example, and N trained
 // parameters. Every number is a float32. Before and behind the layer each device has its own b examples.
@@ -14,7 +14,7 @@
 // and reduces the inputs' gradient. With a split by rows it is the other way round, and as many bytes. So splitting
 // sends less if P b (n + m) < N. The first layer needs no gradient of its inputs.
 //
-// If one layer is split by columns and the next by rows, each device keeps its columns of what lies between them: that
+// If one layer is split by columns and the next by rows, each device keeps its columns of the values between them: that
 // pair sends the first layer's inputs and the second layer's outputs only.
 //
 // A gather or a reduce-scatter takes P - 1 messages around a ring, and an all-reduce is one of each (Thakur,

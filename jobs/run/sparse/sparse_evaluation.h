@@ -7,7 +7,7 @@
 
 namespace arbalest::jobs {
 
-// As evaluate_run, which calls it. Throws kUsage for a validation set and for scores by class.
+// evaluate_run() calls this function for sparse jobs. Throws kUsage for a validation set and for scores by class.
 EvaluationResult evaluate_sparse_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                                      const std::string& data_root, const EvaluationOptions& options);
 

@@ -6,8 +6,8 @@
 
 namespace arbalest::jobs {
 
-// As train() and dry_run() (jobs/run/trainer.h), which call these. There are no checkpoints: a signal ends the run
-// after the blocks or rows under way, and the model that it has is saved.
+// train() and dry_run() (jobs/run/trainer.h) call these functions for sparse jobs. A run has no checkpoints: a signal
+// ends it after the blocks or rows under way, and its present model is saved.
 RunSummary train_sparse(const JobOptions& job, const RunContext& context);
 DryRun dry_run_sparse(const JobOptions& job, const RunContext& context);
 
