@@ -1,6 +1,5 @@
 """Tests the report of bench/all_reduce on made-up rows, and that the committed page has the tables of its rows."""
 
-import json
 import os
 import pathlib
 import shutil
@@ -11,6 +10,7 @@ import unittest
 import xml.etree.ElementTree as xml
 
 from process_scaling.measure import AS_ROOT
+from report_case import ReportCase
 from tiny_data import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,18 +36,8 @@ def made_up_rows(processes):
     return rows
 
 
-class Report(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def report(self, rows, *words, exit_code=0):
-        path = self.folder / "rows.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-        done = subprocess.run([sys.executable, REPORT, str(path), *words], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, exit_code, done.stderr)
-        return done.stdout if exit_code == 0 else done.stderr
+class Report(ReportCase):
+    script = REPORT
 
     def test_tables(self):
         text = self.report(made_up_rows(2) + made_up_rows(4))

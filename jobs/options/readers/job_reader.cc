@@ -28,7 +28,6 @@ using dataflow::out_of_range;
 
 namespace {
 
-constexpr int kMaxEpochs = 1000000;
 constexpr int kMostStatisticsExamples = 1000000000;
 
 std::string check_target(double accuracy) {

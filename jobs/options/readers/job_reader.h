@@ -7,6 +7,8 @@
 
 namespace arbalest::jobs {
 
+inline constexpr int kMaxEpochs = 1'000'000;
+
 // Converts `job` to options. Call fill_defaults (job_defaults.h) first. Writes those defaults into `job` that depend on
 // other fields or on the devices: the number of learners (if equal on all devices), the auto-tuner's objective, and the
 // start and length of growth. Adds one issue per mistake, with its path in the job; if there are any, the result must

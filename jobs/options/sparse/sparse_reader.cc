@@ -21,7 +21,6 @@ using dataflow::out_of_range;
 
 namespace {
 
-constexpr int kMaxEpochs = 1000000;
 constexpr int kDefaultEpochs = 100;  // of delayed_proximal, which ends by its tolerance
 constexpr int kMostFeatures = 100'000'000;
 constexpr int kDefaultBlocks = 16;
