@@ -10,8 +10,8 @@
 
 #include "bench/support/harness.h"
 #include "engine/error.h"
+#include "jobs/export/run_files.h"
 #include "jobs/report/prometheus/prometheus_file.h"
-#include "jobs/report/run_files.h"
 #include "jobs/report/tensorboard/tensorboard_log.h"
 
 namespace arbalest::bench {

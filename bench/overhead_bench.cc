@@ -1,5 +1,4 @@
 // Which fraction of the speed of bare oneDNN primitives does one learner reach? (Formulas: bench/README.md.)
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,30 +11,22 @@
 #include "bench/support/harness.h"
 #include "engine/cpu/device/threads.h"
 #include "engine/host/pinning.h"
+#include "engine/host/thread_time.h"
 #include "jobs/options/load_job.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::bench {
 namespace {
 
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 // Returns the CPU seconds per second of the whole process while one learner trains.
 double cpu_seconds_per_second(jobs::Session& session, double duration) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  const double cpu_start = cpu_seconds();
+  const double cpu_start = engine::host::process_cpu_seconds();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   while (elapsed() < duration) session.scheduler().advance(session.training_ring(), 1);
   session.scheduler().drain();
-  return (cpu_seconds() - cpu_start) / elapsed();
+  return (engine::host::process_cpu_seconds() - cpu_start) / elapsed();
 }
 
 struct Arguments {

@@ -83,7 +83,7 @@ def train(options, recipe, learners, seed, core):
     epochs = [row for row in rows if row['event'] == 'epoch']
     return {**key_of(options, recipe, learners, seed), 'settings': settings, 'diverged': status.returncode == 7,
             'accuracy': [row.get('validation_accuracy', row.get('test_accuracy')) for row in epochs], 'train_loss': [row['train_loss'] for row in epochs],
-            'replica_spread': [row['replica_spread'] for row in epochs],
+            'replica_spread': [row.get('replica_spread') for row in epochs],
             'seconds': epochs[-1]['elapsed_seconds'] if epochs else None}
 
 

@@ -1,5 +1,4 @@
 // How soon does delayed block proximal gradient reach the minimum, and how well does Hogwild scale? (bench/README.md)
-#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <memory>

@@ -1,5 +1,7 @@
 #include "cli/job_arguments.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -25,6 +27,19 @@ void add_data_root(CLI::App& command, std::string& data_root) {
   command.add_option("--data-root", data_root, "Directory of the datasets (default: $ARBALEST_DATA, or data/)")
       ->type_name("DIR")
       ->check(check_name);
+}
+
+void warn_of_unused_data_root(const jobs::JobOptions& job, const std::string& data_root, const std::string& file) {
+  const bool is_sparse = job.sparse && job.graph == nullptr;
+  const std::filesystem::path directory = is_sparse ? job.sparse->directory : job.data.directory;
+  if (data_root.empty() || !directory.is_absolute()) return;
+  const std::filesystem::path root = std::filesystem::absolute(data_root).lexically_normal();
+  const std::filesystem::path within = directory.lexically_relative(root);
+  if (!within.empty() && *within.begin() != "..") return;
+  spdlog::warn(
+      "--data-root has no effect: the job looks for its data in '{}', wherever the data root is; for data elsewhere "
+      "change the data's directory in '{}'",
+      directory.string(), file);
 }
 
 std::string check_name(const std::string& name) {

@@ -23,6 +23,10 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 
 void add_data_root(CLI::App& command, std::string& data_root);
 
+// Warns if --data-root was given and does not lead to the job's data, because the job names their place by itself.
+// `file`: the job file.
+void warn_of_unused_data_root(const jobs::JobOptions& job, const std::string& data_root, const std::string& file);
+
 // For arguments that name a file or directory. Returns what is wrong with an empty name (an unset variable) or one that
 // looks like an option (its own name was forgotten); else "".
 std::string check_name(const std::string& name);

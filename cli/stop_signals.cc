@@ -4,9 +4,12 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
 
 #include "cli/exit_codes.h"
+#include "cli/stop_requests.h"
 #include "engine/error.h"
 
 namespace arbalest::cli {
@@ -14,15 +17,23 @@ namespace arbalest::cli {
 namespace {
 
 // A signal handler can only reach statics.
-std::atomic<int> received{0};
+StopRequests requests;
 std::atomic<int> requested_saves{0};
 static_assert(std::atomic<int>::is_always_lock_free);
 std::atomic<const char*> farewell{""};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
+std::int64_t nanoseconds_now() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);  // async-signal-safe, and it does not fail for this clock
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
 extern "C" void note_signal(int signal) {
-  int none = 0;
-  if (received.compare_exchange_strong(none, signal) || signal == SIGHUP) return;
+  const int error = errno;
+  const StopRequest request = requests.note(signal, nanoseconds_now());
+  errno = error;
+  if (request != StopRequest::kSecond || signal == SIGHUP) return;
   const char* text = farewell.load();
   // The process ends anyway if its standard error is gone.
   static_cast<void>(write(STDERR_FILENO, text, std::strlen(text)) == 0);
@@ -54,7 +65,7 @@ const std::atomic<int>& catch_stop_signals(const char* second_signal) {
   if (!is_ignored(SIGHUP)) handle(SIGHUP, note_signal);
   handle(SIGPIPE, SIG_IGN);
   handle(SIGXFSZ, SIG_IGN);
-  return received;
+  return requests.signal();
 }
 
 const std::atomic<int>& catch_save_requests() {

@@ -17,6 +17,7 @@
 #include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/messages/source_commit.h"
 #include "jobs/report/console_reporter.h"
+#include "jobs/report/output_file.h"
 #include "jobs/report/prometheus/prometheus_file.h"
 #include "jobs/report/reopen/run_place.h"
 #include "jobs/report/run_directory.h"
@@ -74,7 +75,10 @@ void check_dry_run(const TrainArguments& arguments) {
 // Throws kUsage for an option that needs streams of tasks, which a sparse model has not.
 void check_sparse(const TrainArguments& arguments) {
   if (!arguments.trace.empty()) {
-    engine::fail(engine::ErrorKind::kUsage, "--trace needs a model of layers: sparse_logistic has no streams of tasks");
+    engine::fail(engine::ErrorKind::kUsage,
+                 "--trace needs learners with streams of tasks, and jobs over sparse rows, or with hogwild on ratings, "
+                 "have none; "
+                 "leave it out");
   }
 }
 
@@ -90,6 +94,7 @@ int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   const jobs::DryRun done = jobs::dry_run(job, context);
   if (world.rank() != 0) return kOk;
   log_warnings(done.warnings);
+  warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
   fmt::print("{}\n", done.text);
   return kOk;
 }
@@ -103,6 +108,8 @@ struct Monitors {
 void open_monitors(engine::process::World& world, const TrainArguments& arguments, Monitors& monitors) {
   jobs::together(world, [&] {
     if (world.rank() != 0) return;
+    if (!arguments.trace.empty()) jobs::refuse_run_file("--trace", arguments.trace, arguments.output);
+    if (!arguments.prometheus.empty()) jobs::refuse_run_file("--prometheus", arguments.prometheus, arguments.output);
     if (!arguments.trace.empty()) monitors.trace.emplace(arguments.trace);
     if (!arguments.prometheus.empty()) monitors.prometheus.emplace(arguments.prometheus);
   });
@@ -148,13 +155,14 @@ std::string share_place(engine::process::World& world, const TrainArguments& arg
 int exit_code_of(const jobs::RunSummary& summary) { return exit_code(summary.status, summary.stop_signal); }
 
 int train(const TrainArguments& arguments, engine::process::World& world) {
-  const std::atomic<int>& stop_signal =
-      catch_stop_signals("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n");
+  const std::atomic<int>& stop_signal = catch_stop_signals(
+      "arbalest: stopped at once; what was not saved yet is lost, and any earlier checkpoints are intact\n");
   world.watch_stop(stop_signal);
   const std::atomic<int>& save_requests = catch_save_requests();
   require_same_arguments(world, arguments);
   const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
-  if (job.sparse) check_sparse(arguments);
+  if (job.sparse) jobs::together(world, [&] { check_sparse(arguments); });
+  if (world.rank() == 0) warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
   jobs::RunContext context;
   context.world = &world;
   context.program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit());
@@ -165,7 +173,6 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (cache) context.learner_cache = &*cache;
   Monitors monitors;
   open_monitors(world, arguments, monitors);
-  std::optional<jobs::Trace>& trace = monitors.trace;
   jobs::RunPlace place;
   const std::string completed = share_place(world, arguments, job, place);
   if (!completed.empty()) {
@@ -180,6 +187,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   context.output_directory = place.directory ? place.directory->path().string() : "";
   world.broadcast(context.output_directory);
   if (world.rank() != 0) return exit_code_of(jobs::train(job, context));
+  std::optional<jobs::Trace>& trace = monitors.trace;
   jobs::RunDirectory& directory = *place.directory;
   context.log_bytes = [&directory] { return directory.log_bytes(); };
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),

@@ -14,6 +14,7 @@
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/options/sparse/graph_needed.h"
 #include "jobs/report/output_directory.h"
 #include "jobs/study/accuracy_report.h"
 #include "jobs/study/bench/bench_plan.h"
@@ -55,6 +56,7 @@ std::vector<std::string> without_switch_learners(const jobs::JobOptions& job) {
 
 jobs::JobOptions load_with_bounds(JobArguments arguments, const std::string& objective) {
   jobs::JobOptions job = load(arguments);
+  jobs::require_replicas(job, "arbalest tune");
   const std::size_t given = arguments.overrides.size();
   std::vector<std::string> left_out;
   if (!job.tuned) {
@@ -181,6 +183,7 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
 int tune(const TuneArguments& arguments) {
   const jobs::JobOptions job = load_with_bounds(arguments.job, arguments.objective);
   log_warnings(job.warnings);
+  warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
   jobs::RunContext context;
   context.data_root = data_root(arguments.data_root);
   return arguments.objective == kTimeToAccuracy ? tune_accuracy(arguments, job, context)

@@ -10,12 +10,15 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// Number of nodes that read each tensor, by tensor.
-std::vector<int> count_readers(const Graph& graph) {
+constexpr int kNone = -1;
+
+// Number of readers of each tensor, by tensor: the nodes, and the caller, who reads `kept` (or kNone).
+std::vector<int> count_readers(const Graph& graph, int kept) {
   std::vector<int> readers(at(graph.tensors()), 0);
   for (const Graph::Node& node : graph.nodes()) {
     for (const int input : node.inputs) ++readers[at(input)];
   }
+  if (kept != kNone) ++readers[at(kept)];
   return readers;
 }
 
@@ -31,12 +34,14 @@ std::vector<int> start_renumbering(const Graph& graph) {
 
 }  // namespace
 
-// Merges activations into the layers that they read from.
-Graph fuse_activations(const Graph& graph) {
-  const std::vector<int> readers = count_readers(graph);
+// Merges activations into the layers that they read from. `kept`: the tensor that the caller reads, or kNone; becomes
+// its number in the new graph.
+Graph fuse_activations(const Graph& graph, int& kept) {
+  const std::vector<int> readers = count_readers(graph, kept);
   std::vector<int> renumbered = start_renumbering(graph);
   Graph fused;
   fused.input_ = graph.input_;
+  fused.metrics_ = graph.metrics_;
   // The layer that `node`, an activation, reads from, if `node` is its only reader; else null.
   const auto find_producer = [&](const Graph::Node& node) -> Graph::Node* {
     const std::size_t read = at(node.inputs[0]);
@@ -57,19 +62,20 @@ Graph fuse_activations(const Graph& graph) {
         continue;
       }
     }
-    Graph::Node kept = node;
-    for (int& input : kept.inputs) input = renumbered[at(input)];
-    kept.output = output = fused.tensors();
-    fused.nodes_.push_back(std::move(kept));
+    Graph::Node copy = node;
+    for (int& input : copy.inputs) input = renumbered[at(input)];
+    copy.output = output = fused.tensors();
+    fused.nodes_.push_back(std::move(copy));
   }
+  if (kept != kNone) kept = renumbered[at(kept)];
   return fused;
 }
 
 // Merges sums into the layers that feed them. The layer moves to the sum's place. Of two layers that could take over
 // the sum, the later one does. No layer moves past one with parameters, because that would change the order of
-// parameters.
-Graph fuse_sums(const Graph& graph) {
-  const std::vector<int> readers = count_readers(graph);
+// parameters. `kept`: as in fuse_activations.
+Graph fuse_sums(const Graph& graph, int& kept) {
+  const std::vector<int> readers = count_readers(graph, kept);
   // by node: the layer that takes the sum's place
   std::vector<const Graph::Node*> taken_over(graph.nodes_.size(), nullptr);
   std::vector<bool> is_moved(graph.nodes_.size(), false);
@@ -103,24 +109,35 @@ Graph fuse_sums(const Graph& graph) {
   std::vector<int> renumbered = start_renumbering(graph);
   Graph fused;
   fused.input_ = graph.input_;
+  fused.metrics_ = graph.metrics_;
   for (std::size_t n = 0; n < graph.nodes_.size(); ++n) {
     if (is_moved[n]) continue;
-    Graph::Node kept = graph.nodes_[n];
+    Graph::Node copy = graph.nodes_[n];
     if (const Graph::Node* first = taken_over[n]) {
-      const int other = kept.inputs[kept.inputs[0] == first->output ? 1 : 0];
-      const std::string label = first->label + "+" + kept.label;
-      kept = *first;
-      kept.layer = layers[n];
-      kept.label = label;
-      kept.inputs.push_back(other);
+      const int other = copy.inputs[copy.inputs[0] == first->output ? 1 : 0];
+      const std::string label = first->label + "+" + copy.label;
+      copy = *first;
+      copy.layer = layers[n];
+      copy.label = label;
+      copy.inputs.push_back(other);
     }
-    for (int& input : kept.inputs) input = renumbered[at(input)];
-    kept.output = renumbered[at(graph.nodes_[n].output)] = fused.tensors();
-    fused.nodes_.push_back(std::move(kept));
+    for (int& input : copy.inputs) input = renumbered[at(input)];
+    copy.output = renumbered[at(graph.nodes_[n].output)] = fused.tensors();
+    fused.nodes_.push_back(std::move(copy));
   }
+  if (kept != kNone) kept = renumbered[at(kept)];
   return fused;
 }
 
-Graph fuse(const Graph& graph) { return fuse_sums(fuse_activations(graph)); }
+FusedGraph fuse(const Graph& graph, const std::string& kept) {
+  const auto node = std::ranges::find(graph.nodes(), kept, &Graph::Node::name);
+  int tensor = node == graph.nodes().end() ? kNone : node->output;
+  FusedGraph fused{.graph = fuse_activations(graph, tensor), .kept = kept};
+  fused.graph = fuse_sums(fused.graph, tensor);
+  if (tensor != kNone) fused.kept = fused.graph.nodes()[at(producer_of(fused.graph, tensor))].name;
+  return fused;
+}
+
+Graph fuse(const Graph& graph) { return fuse(graph, "").graph; }
 
 }  // namespace arbalest::dataflow

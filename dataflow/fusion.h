@@ -3,6 +3,8 @@
 // if there is an operator for both.
 #pragma once
 
+#include <string>
+
 #include "dataflow/graph.h"
 
 namespace arbalest::dataflow {
@@ -11,5 +13,14 @@ namespace arbalest::dataflow {
 // parameters keep their names. A node that takes over a sum moves to the sum's place in the order, after the other
 // addend.
 Graph fuse(const Graph& graph);
+
+struct FusedGraph {
+  Graph graph;
+  std::string kept;  // name of the node that computes the kept output
+};
+
+// Like fuse(), but the output of the layer `kept` stays a tensor, because the caller reads it. If the layer is an
+// activation or a sum, it may become part of the layer before it, which computes the same output. "": no such layer.
+FusedGraph fuse(const Graph& graph, const std::string& kept);
 
 }  // namespace arbalest::dataflow

@@ -1,5 +1,7 @@
 #include "dataflow/graph.h"
 
+#include <algorithm>
+
 #include "dataflow/graph_builder.h"
 #include "dataflow/graph_checks.h"
 
@@ -13,6 +15,37 @@ std::string join_messages(const std::vector<GraphIssue>& issues) {
   std::string text;
   for (const GraphIssue& issue : issues) text += (text.empty() ? "" : "\n") + issue.message;
   return text;
+}
+
+// Appends the metrics of a loss or metric layer, whose sums begin at `first_sum`.
+void append_metrics(Metrics& metrics, const Graph::Node& node, const std::vector<Shape>& shapes, int first_sum) {
+  for (Metric& metric : node.layer->metrics(Graph::input_shapes(node, shapes))) {
+    metric.sum += first_sum;
+    ARBALEST_CHECK(metric.sum < engine::kMaxSums);
+    metrics.push_back(std::move(metric));
+  }
+}
+
+// A loss writes one sum, and the metric layer those behind it (Plan::forward).
+Metrics metrics_of(const Graph& graph) {
+  const std::vector<Shape> shapes = graph.shapes(1);
+  Metrics metrics;
+  for (const Graph::Node& node : graph.nodes()) {
+    if (node.layer->role() == LayerRole::kLoss && !node.training_only) {
+      append_metrics(metrics, node, shapes, engine::kLossSum);
+    }
+  }
+  for (const Graph::Node& node : graph.nodes()) {
+    if (node.layer->role() == LayerRole::kMetric) append_metrics(metrics, node, shapes, engine::kLossSum + 1);
+  }
+  const bool adds_losses = std::ranges::any_of(graph.nodes(), [](const Graph::Node& node) {
+    return node.layer->role() == LayerRole::kLoss && node.training_only;
+  });
+  for (Metric& metric : metrics) {  // training adds the other losses to the loss
+    if (adds_losses && metric.sum == engine::kLossSum && metric.form == MetricForm::kRootOfMean)
+      metric.in_training = false;
+  }
+  return metrics;
 }
 
 }  // namespace
@@ -30,6 +63,7 @@ Graph Graph::build(const InputDescription& input, const std::vector<LayerDescrip
   }
   std::vector<GraphIssue> untrained = find_untrained(graph, layers);
   if (!untrained.empty()) throw GraphError(std::move(untrained));
+  graph.metrics_ = metrics_of(graph);
   return graph;
 }
 

@@ -85,6 +85,8 @@ class Graph {
   int inputs() const noexcept { return static_cast<int>(input_.tensors.size()); }
   int label() const noexcept { return inputs() - 1; }
   int tensors() const noexcept { return inputs() + static_cast<int>(nodes_.size()); }
+  // The metrics of the main loss, and then those of the metric layer. The first one is the loss.
+  const Metrics& metrics() const noexcept { return metrics_; }
   // Shapes of every tensor for mini-batches of `batch` examples.
   std::vector<engine::Shape> shapes(std::int64_t batch) const;
   // One node's parameters under its rules. `shapes`: as shapes() returns them.
@@ -94,11 +96,13 @@ class Graph {
 
  private:
   friend Graph with_rules(const Graph& graph, const ParameterRuleOf& rule_of);  // dataflow/parameter_rules.cc
-  friend Graph fuse_activations(const Graph& graph);                            // dataflow/fusion.cc
-  friend Graph fuse_sums(const Graph& graph);
+  friend Graph fuse_activations(const Graph& graph, int& kept);                 // dataflow/fusion.cc
+  friend Graph fuse_sums(const Graph& graph, int& kept);
+  friend class GraphSplitter;  // dataflow/split/split_graph.cc
 
   InputDescription input_;
   std::vector<Node> nodes_;
+  Metrics metrics_;
 };
 
 }  // namespace arbalest::dataflow

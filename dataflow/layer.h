@@ -12,11 +12,20 @@
 #include <vector>
 
 #include "dataflow/initializer.h"
+#include "dataflow/metrics.h"
 #include "engine/error.h"
 #include "engine/operator.h"
 #include "engine/shape.h"
 
 namespace arbalest::dataflow {
+
+// The part of a whole parameter that one device of a split model has: [first, first + n) of an axis, where n is the
+// part's extent. Initial values are those of the whole parameter.
+struct ParameterPart {
+  engine::Shape whole;
+  int axis = 0;  // 0 or 1
+  std::int64_t first = 0;
+};
 
 // Kinds of parameters, for job options that apply to one kind in all layers.
 enum class ParameterKind {
@@ -34,17 +43,19 @@ struct ParameterSpec {
   float learning_rate_multiplier = 1.0F;
   float decay_multiplier = 1.0F;
   ParameterKind kind = ParameterKind::kWeight;
-  float statistic_momentum = 0.0F;  // in (0, 1] for statistics; else 0
-  bool is_frozen = false;           // training does not change it (dataflow/parameter_rules.h)
+  float statistic_momentum = 0.0F;         // in (0, 1] for statistics; else 0
+  bool is_frozen = false;                  // training does not change it (dataflow/parameter_rules.h)
+  std::optional<ParameterPart> part = {};  // set: `shape` is that of a part, and other devices have the others
 
   bool is_trained() const noexcept { return !is_frozen && kind != ParameterKind::kStatistic; }
   bool is_statistic() const noexcept { return kind == ParameterKind::kStatistic; }
+  const engine::Shape& whole_shape() const noexcept { return part ? part->whole : shape; }
 };
 
 enum class LayerRole {
   kHidden,  // the output feeds other layers
-  kLoss,    // writes StepResult::loss_sum; backward starts here
-  kMetric,  // writes StepResult::correct and correct_top5; has no gradient
+  kLoss,    // writes StepResult::sums[kLossSum]; backward starts here
+  kMetric,  // writes the sums behind the loss; has no gradient
 };
 
 // A field of the layer does not fit the layer's input.
@@ -82,6 +93,9 @@ class Layer {
   virtual std::optional<LookUp> look_up() const { return std::nullopt; }
   // For losses and metrics: type of the labels that they compare with: classes (int32) or numbers (float32).
   virtual engine::DType label_type() const { return engine::DType::kInt32; }
+  // Returns the metrics that follow from what a loss or a metric writes, each with a sum of its own or one that it
+  // shares. Metric::sum counts from the layer's first sum.
+  virtual Metrics metrics(std::span<const engine::Shape> /*inputs*/) const { return {}; }
 
   // For fusion (dataflow/fusion.h). activation(): the elementwise function, if the layer does nothing else.
   // with_activation(): a layer that does this layer's work and then `f` in one pass; null if there is none.
@@ -99,6 +113,10 @@ class Layer {
   // For layers with running statistics: the layer that normalizes with them in training, too, and does not change them.
   // Null for other layers.
   virtual std::shared_ptr<const Layer> with_frozen_statistics() const { return nullptr; }
+
+  // Split models need layers that do this layer's work on a block of columns (engine/ops/dropout.h). Null if the layer
+  // needs all columns.
+  virtual std::shared_ptr<const Layer> on_columns(const engine::ColumnBlock& /*block*/) const { return nullptr; }
 
   // All shapes here are those of a mini-batch; the first extent is n. Throws engine::Error (kInvalidJob) saying what
   // does not fit, as a LayerError if one of the layer's fields is the cause. The caller adds the layer's name.

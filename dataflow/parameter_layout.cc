@@ -3,10 +3,20 @@
 #include <algorithm>
 
 #include "dataflow/expected_tensors.h"
+#include "dataflow/split/parameter_part.h"
 #include "engine/alignment.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
+
+namespace {
+
+// Elements that a parameter takes in the flat vector.
+std::int64_t aligned_elements(const engine::Layout& native) {
+  return static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float));
+}
+
+}  // namespace
 
 ParameterLayout::ParameterLayout(std::vector<ParameterEntry> entries) : entries_(std::move(entries)) {
   place(Segment::kTrainable);
@@ -28,7 +38,7 @@ void ParameterLayout::place(Segment segment) {
     ARBALEST_CHECK(native.dtype() == engine::DType::kFloat32 &&
                    native.shape().elements() == entry.spec.shape.elements());
     entry.offset = elements_;
-    const std::int64_t end = elements_ + static_cast<std::int64_t>(engine::aligned(native.bytes()) / sizeof(float));
+    const std::int64_t end = elements_ + aligned_elements(native);
     if (segment != Segment::kFrozen) extend_ranges(entry.spec, end);
     elements_ = end;
   }
@@ -55,7 +65,7 @@ void ParameterLayout::extend_ranges(const ParameterSpec& spec, std::int64_t end)
 std::int64_t ParameterLayout::parameters() const noexcept {
   std::int64_t count = 0;
   for (const ParameterEntry& entry : entries_) {
-    if (!entry.spec.is_statistic()) count += entry.spec.shape.elements();
+    if (!entry.spec.is_statistic()) count += entry.spec.whole_shape().elements();
   }
   return count;
 }
@@ -63,32 +73,58 @@ std::int64_t ParameterLayout::parameters() const noexcept {
 std::int64_t ParameterLayout::trained_parameters() const noexcept {
   std::int64_t count = 0;
   for (const ParameterEntry& entry : entries_) {
-    if (entry.spec.is_trained()) count += entry.spec.shape.elements();
+    if (entry.spec.is_trained()) count += entry.spec.whole_shape().elements();
   }
   return count;
 }
 
 std::int64_t ParameterLayout::numbers() const noexcept {
   std::int64_t count = 0;
-  for (const ParameterEntry& entry : entries_) count += entry.spec.shape.elements();
+  for (const ParameterEntry& entry : entries_) count += entry.spec.whole_shape().elements();
   return count;
 }
 
-void ParameterLayout::initialize(engine::Device& device, std::uint64_t seed, float* weights) const {
-  std::uint32_t index = 0;
+std::vector<engine::ElementRange> ParameterLayout::part_ranges() const {
+  std::vector<engine::ElementRange> ranges;
   for (const ParameterEntry& entry : entries_) {
-    std::vector<float> values(static_cast<std::size_t>(entry.spec.shape.elements()));
-    dataflow::initialize(entry.spec.initializer, entry.spec.fan, seed, index++, values);
-    const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
-    device.convert(plain, values.data(), entry.native, weights + entry.offset);
+    if (!entry.spec.part || !entry.spec.is_trained()) continue;
+    const std::int64_t end = entry.offset + aligned_elements(entry.native);
+    if (!ranges.empty() && ranges.back().end == entry.offset) {
+      ranges.back().end = end;
+    } else {
+      ranges.push_back({entry.offset, end});
+    }
   }
+  return ranges;
 }
 
 namespace {
 
-bool is_in(VectorPart part, const ParameterEntry& entry) { return part == VectorPart::kAll || entry.spec.is_trained(); }
+// Sets a parameter, or the part of it that the entry stands for.
+void set(engine::Device& device, const ParameterEntry& entry, const std::vector<float>& whole, float* vector) {
+  const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
+  const std::vector<float> part = entry.spec.part ? take_part(entry.spec, whole) : std::vector<float>{};
+  device.convert(plain, entry.spec.part ? part.data() : whole.data(), entry.native, vector + entry.offset);
+}
 
 }  // namespace
+
+void ParameterLayout::initialize(engine::Device& device, std::uint64_t seed, float* weights) const {
+  std::uint32_t index = 0;
+  for (const ParameterEntry& entry : entries_) {
+    std::vector<float> values(static_cast<std::size_t>(entry.spec.whole_shape().elements()));
+    dataflow::initialize(entry.spec.initializer, entry.spec.fan, seed, index++, values);
+    set(device, entry, values, weights);
+  }
+}
+
+bool is_in(VectorPart part, const ParameterEntry& entry) { return part == VectorPart::kAll || entry.spec.is_trained(); }
+
+void ParameterLayout::read(engine::Device& device, const ParameterEntry& entry, const float* vector,
+                           std::span<float> values) const {
+  const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
+  device.convert(entry.native, vector + entry.offset, plain, values.data());
+}
 
 std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* vector, VectorPart part,
                                                        std::vector<NamedTensor> memory) const {
@@ -96,13 +132,13 @@ std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, c
   std::size_t count = 0;
   for (const ParameterEntry& entry : entries_) {
     if (!is_in(part, entry)) continue;
+    ARBALEST_CHECK(!entry.spec.part);
     if (count == tensors.size()) tensors.emplace_back();
     NamedTensor& tensor = tensors[count++];
     tensor.name = entry.name;
     tensor.shape = entry.spec.shape;
     tensor.values.resize(static_cast<std::size_t>(entry.spec.shape.elements()));
-    const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
-    device.convert(entry.native, vector + entry.offset, plain, tensor.values.data());
+    read(device, entry, vector, tensor.values);
   }
   tensors.resize(count);
   return tensors;
@@ -112,14 +148,12 @@ void ParameterLayout::from_canonical(engine::Device& device, std::span<const Nam
                                      VectorPart part) const {
   std::vector<ExpectedTensor> expected;
   for (const ParameterEntry& entry : entries_) {
-    if (is_in(part, entry)) expected.push_back({entry.name, entry.spec.shape});
+    if (is_in(part, entry)) expected.push_back({entry.name, entry.spec.whole_shape()});
   }
   check_tensors(tensors, expected);
   for (const ParameterEntry& entry : entries_) {
     if (!is_in(part, entry)) continue;
-    const auto found = std::ranges::find(tensors, entry.name, &NamedTensor::name);
-    const engine::Layout plain = device.plain_layout(entry.spec.shape, engine::DType::kFloat32);
-    device.convert(plain, found->values.data(), entry.native, vector + entry.offset);
+    set(device, entry, std::ranges::find(tensors, entry.name, &NamedTensor::name)->values, vector);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "dataflow/layer.h"
 #include "engine/device.h"
+#include "engine/element_range.h"
 #include "engine/layout.h"
 #include "engine/passes/weight_update.h"
 
@@ -34,6 +35,8 @@ enum class VectorPart {
   kTrainable  // [trainable_elements()], such as the optimizer's state
 };
 
+bool is_in(VectorPart part, const ParameterEntry& entry);
+
 class ParameterLayout {
  public:
   ParameterLayout() = default;
@@ -49,19 +52,27 @@ class ParameterLayout {
   std::int64_t moving_elements() const noexcept { return moving_elements_; }
   std::int64_t frozen_elements() const noexcept { return elements_ - moving_elements_; }
   // Numbers without padding: parameters() counts all but the statistics, trained_parameters() those of them that are
-  // not frozen, numbers() all.
+  // not frozen, numbers() all. Parts of a split model's parameters count as the whole parameters.
   std::int64_t parameters() const noexcept;
   std::int64_t trained_parameters() const noexcept;
   std::int64_t numbers() const noexcept;
   // Ranges are contiguous and cover the first moving_elements(); neighbors with equal multipliers are merged.
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 
-  // All three block the host. `weights`, `vector`: flat vectors on `device`; no work that writes them may be pending.
-  // `memory`: tensors that the result takes the place of, so that fewer pages are new to the process.
+  // The trainable elements that are parts of parameters: other devices have other elements there. Ascending.
+  std::vector<engine::ElementRange> part_ranges() const;
+
+  // All of these block the host. `weights`, `vector`: flat vectors on `device`; no work that writes them may be
+  // pending.
   void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
+  // Not for the layouts of split models: see dataflow/split/parameter_part.h. `memory`: tensors that the result takes
+  // the place of, so that fewer pages are new to the process.
   std::vector<NamedTensor> to_canonical(engine::Device& device, const float* vector, VectorPart part = VectorPart::kAll,
                                         std::vector<NamedTensor> memory = {}) const;
-  // Throws engine::ErrorKind::kCheckpoint if the tensors are not exactly this layout's parameters of that part.
+  // Reads one parameter in canonical order. `values`: [elements].
+  void read(engine::Device& device, const ParameterEntry& entry, const float* vector, std::span<float> values) const;
+  // `tensors`: whole parameters, of which the vector gets its parts. Throws engine::ErrorKind::kCheckpoint if the
+  // tensors are not exactly this layout's parameters of that part.
   void from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,
                       VectorPart part = VectorPart::kAll) const;
 

@@ -1,10 +1,11 @@
 #include "dataflow/plan.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "dataflow/buffer_lifetimes.h"
 #include "dataflow/fusion.h"
-#include "dataflow/memory_plan.h"
+#include "dataflow/memory/buffer_lifetimes.h"
+#include "dataflow/memory/memory_plan.h"
 #include "dataflow/parameter_rules.h"
 
 namespace arbalest::dataflow {
@@ -28,7 +29,9 @@ std::byte* address(std::byte* arena, std::size_t offset, std::size_t nowhere) {
 
 }  // namespace
 
-Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& options) : graph_(fuse(graph)) {
+Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& options) {
+  FusedGraph fused = fuse(graph, options.output);
+  graph_ = std::move(fused.graph);
   Backward backward = derive_backward(graph_);
   std::vector<bool> forward(graph_.nodes().size(), true);
   if (options.mode == engine::OperatorMode::kInference) {
@@ -37,7 +40,7 @@ Plan::Plan(const Graph& graph, engine::Device& device, const PlanOptions& option
     backward.tensor_gradient.assign(backward.tensor_gradient.size(), false);
   }
   prepare_operators(device, options, forward, backward);
-  place_buffers(forward, backward, options.output);
+  place_buffers(forward, backward, fused.kept);
 }
 
 void Plan::prepare_operators(engine::Device& device, const PlanOptions& options, const std::vector<bool>& forward,
@@ -127,11 +130,9 @@ std::size_t Plan::input_offset(std::string_view name, engine::DType dtype) const
 void* Plan::forward_output(const Graph::Node& node, const PlanBuffers& buffers) const {
   switch (node.layer->role()) {
     case LayerRole::kLoss:
-      return &buffers.result->loss_sum;
+      return &buffers.result->sums[engine::kLossSum];
     case LayerRole::kMetric:
-      static_assert(offsetof(engine::StepResult, correct_top5) ==
-                    offsetof(engine::StepResult, correct) + sizeof(float));
-      return &buffers.result->correct;
+      return &buffers.result->sums[engine::kLossSum + 1];
     case LayerRole::kHidden:
       break;
   }

@@ -85,10 +85,10 @@ class Plan {
   };
   const std::optional<Output>& output() const noexcept { return output_; }
 
-  // Both enqueue (or record) on `stream` and return; the stream orders them. forward() writes result->loss_sum (in
-  // training the weighted sum of all losses), for classifiers also ->correct and ->correct_top5, and in training the
-  // statistics' part of the gradient (engine/ops/batch_norm.h). backward() overwrites the rest of the gradient. It must
-  // follow a forward() with the same buffers.
+  // Both enqueue (or record) on `stream` and return; the stream orders them. forward() writes result->sums for the
+  // metrics of graph() (the loss in training is the weighted sum of all losses), and in training the statistics' part
+  // of the gradient (engine/ops/batch_norm.h). backward() overwrites the rest of the gradient. It must follow a
+  // forward() with the same buffers.
   void forward(engine::Stream& stream, const PlanBuffers& buffers) const;
   void backward(engine::Stream& stream, const PlanBuffers& buffers) const;
 

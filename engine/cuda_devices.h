@@ -42,6 +42,10 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
 // connect the devices, and kDevice in a build without NCCL.
 std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices, process::World& world);
 
+// The exchange over NCCL between the devices that compute a split model, numbered as make_cuda_collective numbers them.
+// Requirements and errors are those of make_cuda_collective.
+std::shared_ptr<ExchangeGroup> make_cuda_exchange(std::span<Device* const> devices, process::World& world);
+
 // For logs: the algorithms of all convolutions prepared on `device` so far, one line per pass, with the algorithms that
 // failed before. The device must come from open_cuda_device.
 std::vector<std::string> cuda_kernel_choices(const Device& device);

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
+#include <utility>
 
 #include <fmt/ranges.h>
 
 #include "engine/cpu/device/device.h"
 #include "engine/cpu/device/errors.h"
+#include "engine/cpu/exchange/device_exchange.h"
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "engine/process/all_gather.h"
 #include "engine/process/world.h"
 
 namespace arbalest::engine {
@@ -137,15 +141,40 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
   return cpu::translate_errors([&] { return std::make_unique<cpu::CpuDevice>(spec, options); });
 }
 
+namespace {
+
+std::vector<Device*> devices_of(std::span<const std::unique_ptr<Device>> devices) {
+  std::vector<Device*> pointers;
+  for (const auto& device : devices) pointers.push_back(device.get());
+  return pointers;
+}
+
+}  // namespace
+
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices, process::World& world) {
   // A single device averages without a collective, so its kind does not matter.
   const bool is_alone = devices.size() == 1 && world.size() == 1;
   if (is_alone || !devices.front()->is_cuda()) {
     return make_process_collective(static_cast<int>(devices.size()), world);
   }
-  std::vector<Device*> gpus;
-  for (const auto& device : devices) gpus.push_back(device.get());
-  return make_cuda_collective(gpus, world);
+  return make_cuda_collective(devices_of(devices), world);
+}
+
+std::vector<ExchangePlace> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world) {
+  std::vector<int> counts;
+  for (const double count : process::all_gather(world, static_cast<double>(devices.size()))) {
+    counts.push_back(static_cast<int>(count));
+  }
+  const int first = std::reduce(counts.begin(), counts.begin() + world.rank());
+  std::shared_ptr<ExchangeGroup> group;
+  if (devices.front()->is_cuda()) {
+    group = make_cuda_exchange(devices_of(devices), world);
+  } else {
+    group = std::make_shared<cpu::DeviceExchange>(std::move(counts), world);
+  }
+  std::vector<ExchangePlace> places;
+  for (std::size_t d = 0; d < devices.size(); ++d) places.push_back({group, first + static_cast<int>(d)});
+  return places;
 }
 
 std::vector<DeviceSpec> list_devices() {

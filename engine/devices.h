@@ -9,6 +9,7 @@
 
 #include "engine/collective.h"
 #include "engine/device.h"
+#include "engine/ops/exchange.h"
 #include "engine/precision.h"
 
 namespace arbalest::engine {
@@ -56,6 +57,11 @@ std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions&
 // Makes the all-reduce between the devices of a job in all processes of `world`. The devices of all processes must be
 // of one kind. They and `world` must outlive it. A call of World's operations. Throws as make_cuda_collective does.
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices, process::World& world);
+
+// Makes the group of the devices that compute a split model: those of all processes of `world`, which must be of one
+// kind. Returns the place in it of each device of this process. They and `world` must outlive it. A call of World's
+// operations. Throws as make_cuda_exchange does.
+std::vector<ExchangePlace> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world);
 
 // The devices of a job that names none: the GPUs of this machine, or its CPU if it has no GPU.
 std::vector<DeviceSpec> list_devices();

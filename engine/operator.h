@@ -17,6 +17,7 @@
 #include "engine/ops/dense.h"
 #include "engine/ops/dropout.h"
 #include "engine/ops/embedding.h"
+#include "engine/ops/exchange.h"
 #include "engine/ops/flatten.h"
 #include "engine/ops/inner_product.h"
 #include "engine/ops/local_response_norm.h"
@@ -36,7 +37,7 @@ class Stream;
 using OperatorSpec =
     std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, BatchNormSpec,
                  LocalResponseNormSpec, AddSpec, ConcatSpec, PaddedShortcutSpec, SoftmaxSpec, SoftmaxCrossEntropySpec,
-                 AccuracySpec, EmbeddingSpec, InnerProductSpec, SquaredErrorSpec>;
+                 AccuracySpec, EmbeddingSpec, InnerProductSpec, SquaredErrorSpec, ExchangeSpec>;
 
 enum class OperatorMode { kTraining, kInference };
 

@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::string_view kMomentum[] = {"momentum"};
 constexpr std::string_view kSquares[] = {"square_average", "momentum"};
+constexpr std::string_view kSquareSum[] = {"square_sum"};
 constexpr std::string_view kMoments[] = {"first_moment", "second_moment"};
 
 }  // namespace
@@ -16,6 +17,7 @@ std::span<const std::string_view> state_slots(const UpdateRule& rule) {
   const std::size_t kept = momentum_of(rule) == 0.0F ? 0 : 1;
   if (std::holds_alternative<Sgd>(rule)) return std::span(kMomentum).first(kept);
   if (std::holds_alternative<RmsProp>(rule)) return std::span(kSquares).first(1 + kept);
+  if (std::holds_alternative<Adagrad>(rule)) return kSquareSum;
   return kMoments;
 }
 

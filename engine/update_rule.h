@@ -32,6 +32,14 @@ struct RmsProp {
   float weight_decay = 0.0F;
 };
 
+// Duchi, Hazan and Singer, "Adaptive subgradient methods" (JMLR 2011), in the form of torch.optim.Adagrad. With g' = g
+// + lambda w:
+//   q <- q + g'^2     d = -gamma g' / (sqrt(q) + epsilon)
+struct Adagrad {
+  float epsilon = 1e-10F;  // above 0
+  float weight_decay = 0.0F;
+};
+
 // Loshchilov and Hutter, "Decoupled weight decay regularization" (ICLR 2019), in the form of torch.optim.AdamW:
 //   p <- beta1 p + (1 - beta1) g     q <- beta2 q + (1 - beta2) g^2
 //   d = -gamma (lambda w + p / (1 - beta1^t) / (sqrt(q / (1 - beta2^t)) + epsilon))
@@ -43,7 +51,7 @@ struct AdamW {
   float weight_decay = 0.01F;
 };
 
-using UpdateRule = std::variant<Sgd, RmsProp, AdamW>;
+using UpdateRule = std::variant<Sgd, RmsProp, AdamW, Adagrad>;
 
 inline constexpr std::size_t kMaxStateSlots = 2;
 
@@ -51,7 +59,7 @@ inline constexpr std::size_t kMaxStateSlots = 2;
 // start at 0.
 std::span<const std::string_view> state_slots(const UpdateRule& rule);
 
-// m of Sgd and RmsProp; 0 for AdamW, whose moments are means.
+// m of Sgd and RmsProp; 0 for Adagrad, which has none, and for AdamW, whose moments are means.
 float momentum_of(const UpdateRule& rule);
 float weight_decay_of(const UpdateRule& rule);
 

@@ -20,7 +20,7 @@ class InferenceRunner {
     // The output of the model's layer in canonical order as float32, [batch, ...] with the shape output_shape(). The
     // rows of places without an example mean nothing. Empty if the model has no output.
     std::span<const float> output;
-    engine::StepResult step;  // loss and correct answers, if the batch has labels
+    engine::StepResult step;  // sums of the metrics, if the batch has labels
   };
 
   // Runs the forward pass over `batch`, which must hold tensors and not only indices. Blocks the host. The result is

@@ -120,8 +120,13 @@ std::unique_ptr<engine::TaskGraph> Learner::record_update(const UpdateSources& s
   }
   stream_->begin_recording();
   update.gradient_scale = enqueue_clip(gradient);
-  stream_->enqueue(update, "update");
-  // The sum comes last: what it refuses is more than what a small learning rate makes the local step refuse.
+  if (sources.shared != nullptr) {
+    update.rounded = nullptr;
+    engine::enqueue(*stream_, {sources.shared, update, &steps_at_copy_, &staleness_}, "update");
+  } else {
+    stream_->enqueue(update, "update");
+  }
+  // The sum comes after the local step, because it can refuse gradients that the local step accepts at a small rate.
   if (sources.push_every > 1) sum_->enqueue_add(*stream_, gradient, update.gradient_scale, update.non_finite);
   return stream_->end_recording();
 }
@@ -132,6 +137,15 @@ std::unique_ptr<engine::TaskGraph> Learner::record_push() {
   stream_->begin_recording();
   const float* scale = enqueue_clip(replica_.gradient());
   if (sums) sum_->enqueue_add(*stream_, replica_.gradient(), scale, &result_.as<StepResult>()->non_finite);
+  return stream_->end_recording();
+}
+
+std::unique_ptr<engine::TaskGraph> Learner::record_shared_copy() {
+  stream_->begin_recording();
+  engine::enqueue(*stream_,
+                  {sources_.shared, replica_.weights(), training_.parameters().moving_elements(), &steps_at_copy_},
+                  "copy shared weights");
+  round_weights(replica_.weights(), replica_.rounded());
   return stream_->end_recording();
 }
 
@@ -188,7 +202,9 @@ void Learner::finish(Ticket& ticket) {
 void Learner::set_update_sources(const UpdateSources& sources) {
   if (sources == sources_) return;
   sources_ = sources;
+  if (sources.shared != nullptr) staleness_ring_.resize(done_.size());
   update_graph_ = record_update(sources);
+  shared_copy_graph_ = sources.shared != nullptr ? record_shared_copy() : nullptr;
   push_graph_ = nullptr;
   if (sources.push_every == 0) return;
   push_graph_ = record_push();
@@ -205,6 +221,7 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
   stream_->begin_task(batch.number, engine::WorkPhase::kTraining);
   copy_in(training_, options_.training_data, batch, &step, "parameters");
   const Ticket ticket{.task = batch.number, .examples = batch.examples};
+  if (shared_copy_graph_ != nullptr) stream_->launch(*shared_copy_graph_, "copy shared weights");
   for (std::size_t part = 0; part < gradient_graphs_.size(); ++part) {
     stream_->launch(*gradient_graphs_[part], "gradient");
     if (!parts.empty()) parts[part] = stream_->record();
@@ -215,6 +232,10 @@ Ticket Learner::gradient(const dataflow::Batch& batch, const StepParameters& par
 void Learner::update(Ticket& ticket, const engine::Event& after) {
   stream_->wait(after, "wait for averaging's read");
   stream_->launch(*update_graph_, "update");
+  if (sources_.shared != nullptr) {
+    ticket.staleness = &staleness_ring_[slot()];
+    stream_->copy(&staleness_ring_[slot()], &staleness_, sizeof staleness_, "staleness");
+  }
   finish(ticket);
 }
 

@@ -12,6 +12,7 @@
 #include "dataflow/input/batches/resident_data.h"
 #include "dataflow/plan.h"
 #include "engine/device.h"
+#include "engine/passes/shared_weights.h"
 #include "learners/gradient_sum.h"
 #include "learners/replica.h"
 
@@ -26,6 +27,8 @@ struct Ticket {
   const engine::StepResult* result = nullptr;  // host memory, valid until result_slots more tasks were enqueued
   // [statistic_elements()], valid as long as `result`: targets of the running statistics. Set by measure_statistics().
   const float* statistics = nullptr;
+  // Steps of other learners on shared weights that ended between this step's copy and itself; valid as `result`.
+  const std::int64_t* staleness = nullptr;
 };
 
 // Options that all learners of a device have in common.
@@ -66,6 +69,9 @@ struct UpdateSources {
   // Number of mini-batches whose gradients the learner pushes to a server at once; 0: it has no server. Between two
   // pushes update() takes steps of plain SGD, w <- w - gamma g. Not with references or a gradient.
   int push_every = 0;
+  // The weights that all learners write (engine/passes/shared_weights.h); null: there are none. gradient() then begins
+  // with a copy of them, and update() takes its step there. Not with references, a gradient or a server.
+  engine::SharedWeights* shared = nullptr;
 
   bool operator==(const UpdateSources&) const = default;
 };
@@ -161,6 +167,7 @@ class Learner {
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
   std::unique_ptr<engine::TaskGraph> record_push();
+  std::unique_ptr<engine::TaskGraph> record_shared_copy();
   // Enqueues what computes the clipping factor of `gradient`, and returns its address; null without clipping.
   const float* enqueue_clip(const float* gradient);
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
@@ -197,6 +204,11 @@ class Learner {
   UpdateSources sources_;
   std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_; with a server, the local step
   std::unique_ptr<engine::TaskGraph> push_graph_;    // null: nothing to be done
+  // Only learners with shared weights have these: results of their passes, and a ring of staleness, [result_slots].
+  std::unique_ptr<engine::TaskGraph> shared_copy_graph_;
+  std::uint64_t steps_at_copy_ = 0;
+  std::int64_t staleness_ = 0;
+  std::vector<std::int64_t> staleness_ring_;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
   std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured

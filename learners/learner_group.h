@@ -21,6 +21,8 @@ struct PoolOptions {
   engine::Precision precision = engine::Precision::kFloat32;
   // Parameters without weight decay.
   std::vector<dataflow::ParameterKind> without_decay = {};
+  // The device's place among those of a split model; its group is null if the model is not split.
+  engine::ExchangePlace exchange = {};
   LearnerOptions learner = {};
 };
 

@@ -3,15 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "dataflow/split/split_graph.h"
 #include "engine/error.h"
 
 namespace arbalest::learners {
 
 LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
                          const dataflow::ParameterLayout* parameters)
-    : graph_(graph), device_(device), options_(options), count_(learners) {
+    : graph_(options.exchange.group ? dataflow::split_graph(graph, options.exchange) : graph),
+      device_(device),
+      options_(options),
+      count_(learners) {
   const int threads = threads_for(learners);
-  groups_[threads] = std::make_unique<LearnerGroup>(graph, device, options, threads, parameters);
+  groups_[threads] = std::make_unique<LearnerGroup>(graph_, device, options, threads, parameters);
   active_ = groups_[threads].get();
 }
 

@@ -16,7 +16,7 @@ class LearnerPool {
   // by create() only.
   //
   // `parameters`: the layouts of another pool's parameters, so that flat vectors can be summed over devices; null: the
-  // device chooses.
+  // device chooses. With PoolOptions::exchange the pool trains its part of `graph`, which is the whole model.
   LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
               const dataflow::ParameterLayout* parameters = nullptr);
 
@@ -51,6 +51,8 @@ class LearnerPool {
   int count() const noexcept { return count_; }
   // Threads of each of `count` learners. Learner counts with equal threads per learner share their learners.
   int threads_for(int count) const;
+  // The devices of a split model, which must run their mini-batches together; null if the model is not split.
+  engine::ExchangeGroup* exchange() const noexcept { return options_.exchange.group.get(); }
   int result_slots() const noexcept { return options_.learner.result_slots; }
   const engine::UpdateRule& rule() const noexcept { return options_.learner.rule; }
   // Number of vectors that each learner's optimizer keeps.

@@ -10,9 +10,10 @@
 namespace arbalest::scheduler {
 
 DeviceCopies copies_of_all(engine::process::World& world, std::span<const std::string> devices,
-                           const sma::CopyHashes& hashes) {
-  if (world.size() == 1) return {{devices.begin(), devices.end()}, hashes};
-  std::string own;  // a line for each device: its name, and its hashes
+                           const sma::CopyHashes& hashes, bool has_diverged) {
+  if (world.size() == 1) return {{devices.begin(), devices.end()}, hashes, has_diverged};
+  // The first line tells of a divergence. Each device has a line with its name and its hashes.
+  std::string own = has_diverged ? "diverged\n" : "\n";
   for (std::size_t d = 0; d < devices.size(); ++d) {
     own += devices[d];
     for (const std::uint64_t hash : hashes[d]) own += fmt::format(" {}", hash);
@@ -22,7 +23,10 @@ DeviceCopies copies_of_all(engine::process::World& world, std::span<const std::s
   const std::vector<std::string> parts = engine::process::all_gather(world, own);
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     std::istringstream lines(parts[rank]);
-    for (std::string line; std::getline(lines, line);) {
+    std::string line;
+    std::getline(lines, line);
+    copies.has_diverged = copies.has_diverged || !line.empty();
+    while (std::getline(lines, line)) {
       std::istringstream fields(line);
       std::string name;
       fields >> name;

@@ -36,6 +36,19 @@ void Scheduler::refresh_evaluation_weights(Statistics statistics) {
   }
 }
 
+void Scheduler::spread(dataflow::BatchRing& ring, const EnqueueBatch& enqueue, const TakeTicket& take) {
+  const auto wait_for = [this](const engine::Event& event) { wait(event); };
+  if (exchange() == nullptr) {
+    spread_batches(ring, learners_.size(), kRunAhead, enqueue, wait_for, take);
+    return;
+  }
+  try {
+    spread_together(ring, share_, enqueue, wait_for, take);
+  } catch (...) {
+    rethrow_cause();
+  }
+}
+
 void Scheduler::forget_statistics() {
   for (const engine::Event& copied : statistics_->copies()) wait(copied);
   statistics_->start();
@@ -47,13 +60,12 @@ void Scheduler::measure_statistics() {
   BatchRows rows(world_, row_bytes,
                  [&](BatchRows::Row row) { statistics_->add(reinterpret_cast<const float*>(row.data())); });
   take_share(*options_.statistics_ring, 0);
-  spread_batches(
-      *options_.statistics_ring, learners_.size(), kRunAhead,
+  spread(
+      *options_.statistics_ring,
       [&](std::size_t j, const dataflow::Batch& batch) {
         return learners_[j]->measure_statistics(batch, {.task = batch.number, .seed = options_.seed},
                                                 evaluation_ready_[pool_of_[j]]);
       },
-      [&](const engine::Event& event) { wait(event); },
       [&](const Ticket& ticket) {
         rows.add(ticket.task, std::as_bytes(std::span(ticket.statistics, statistics_->elements())));
       });
@@ -75,43 +87,34 @@ static_assert(std::is_trivially_copyable_v<BatchResult>);
 Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   ARBALEST_CHECK(tasks_.empty());
   refresh_evaluation_weights(Statistics::kReestimated);
-  Progress sums;
+  Evaluation evaluation;
   BatchRows rows(world_, sizeof(BatchResult), [&](BatchRows::Row row) {
     BatchResult batch;
     std::memcpy(&batch, row.data(), sizeof batch);
-    sums.examples += batch.examples;
-    sums.loss_sum += static_cast<double>(batch.result.loss_sum);
-    sums.correct += static_cast<double>(batch.result.correct);
-    sums.correct_top5 += static_cast<double>(batch.result.correct_top5);
+    evaluation.examples += batch.examples;
+    evaluation.sums.add(batch.result);
   });
   take_share(ring, 0);
-  spread_batches(
-      ring, learners_.size(), kRunAhead,
+  spread(
+      ring,
       [&](std::size_t j, const dataflow::Batch& batch) {
         return learners_[j]->evaluate(batch, evaluation_ready_[pool_of_[j]]);
       },
-      [&](const engine::Event& event) { wait(event); },
       [&](const Ticket& ticket) {
         const BatchResult batch{ticket.examples, *ticket.result};
         rows.add(ticket.task, std::as_bytes(std::span(&batch, 1)));
       });
   rows.finish();
-  if (sums.examples == 0) {
+  if (evaluation.examples == 0) {
     engine::fail(engine::ErrorKind::kData,
                  "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
   }
-  const auto examples = static_cast<double>(sums.examples);
-  std::optional<sma::AveragingResult> gathered;
   if (gathered_) {
     wait(gathered_->done);
-    gathered = *gathered_->result;
+    evaluation.replica_distance = distance_of(*gathered_->result, learners());
+    evaluation.replica_spread = spread_of(*gathered_->result, learners());
   }
-  return {.loss = sums.loss_sum / examples,
-          .accuracy = sums.correct / examples,
-          .top5_accuracy = sums.correct_top5 / examples,
-          .examples = sums.examples,
-          .replica_distance = gathered ? distance_of(*gathered, learners()) : 0.0,
-          .replica_spread = gathered ? spread_of(*gathered, learners()) : 0.0};
+  return evaluation;
 }
 
 double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
@@ -124,7 +127,7 @@ double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
     for (Learner* learner : learners_) tickets.push_back(learner->evaluate_own_weights(*batch));
     for (const Ticket& ticket : tickets) {
       wait(ticket.done);
-      loss_sum += static_cast<double>(ticket.result->loss_sum);
+      loss_sum += static_cast<double>(ticket.result->sums[engine::kLossSum]);
       examples += ticket.examples;
     }
     ring.release(batch->number);
@@ -139,8 +142,7 @@ std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
   abandon();
   refresh_evaluation_weights(statistics);
   for (const engine::Event& ready : evaluation_ready_) wait(ready);
-  LearnerPool& first = *pools_.front();
-  return first.training_plan().parameters().to_canonical(first.device(), first.evaluation_weights());
+  return whole([&](std::size_t p) { return pools_[p]->evaluation_weights(); });
 }
 
 }  // namespace arbalest::scheduler

@@ -10,6 +10,7 @@
 #include "scheduler/diverged.h"
 #include "scheduler/replica_distance.h"
 #include "scheduler/scheduler.h"
+#include "sma/divergence_remedy.h"
 
 namespace arbalest::scheduler {
 
@@ -17,12 +18,12 @@ using learners::Ticket;
 
 namespace {
 
-// The likely remedy for values that are not finite. The learning rate does not affect the loss of a learner's first
-// mini-batch.
-const char* remedy(bool is_first, bool loss_is_finite) {
-  if (!is_first) return "lower learning_rate.base, or check the data's normalization";
+// Returns the likely remedy for values that are not finite. `of_scheme`: sma::divergence_remedy. Neither learning rate
+// nor scheme affects the loss of a learner's first mini-batch.
+std::string remedy(bool is_first, bool loss_is_finite, const std::string& of_scheme) {
+  if (!is_first) return of_scheme + ", or check the data's normalization";
   if (!loss_is_finite) return "check the initial values of the model's layers, and the data's normalization";
-  return "check the initial values of the model's layers and the data's normalization, or lower learning_rate.base";
+  return "check the initial values of the model's layers and the data's normalization, or " + of_scheme;
 }
 
 // "on 'cpu:1' (hash 0123456789abcdef)"; a device whose own copies differ has several hashes.
@@ -35,9 +36,7 @@ std::string hashes_text(const std::string& device, const std::vector<std::uint64
 void ProgressNumbers::add(const ProgressNumbers& later) {
   tasks += later.tasks;
   examples += later.examples;
-  loss_sum += later.loss_sum;
-  correct += later.correct;
-  correct_top5 += later.correct_top5;
+  sums.add(later.sums);
   if (later.replica_distance > 0.0) {
     replica_distance = later.replica_distance;
     replica_spread = later.replica_spread;
@@ -71,8 +70,8 @@ void Scheduler::pop_averaging(Progress& progress) {
   wait(averaging.done);
   const sma::AveragingResult& result = *averaging.result;
   if (result.non_finite > 0.0F) {
-    report(Diverged(fmt::format(
-        "training diverged: {} weights of the replicas are not finite; lower learning_rate.base", result.non_finite)));
+    report(Diverged(fmt::format("training diverged: {} weights of the replicas are not finite; {}", result.non_finite,
+                                divergence_remedy())));
   }
   progress.replica_distance = distance_of(result, learners());
   progress.replica_spread = spread_of(result, learners());
@@ -82,48 +81,67 @@ void Scheduler::take_result(const Task& task, Progress& progress) {
   wait(task.ticket.done);
   task.ring->release(task.ticket.task);
   check_finite(task);
+  if (task.ticket.staleness != nullptr) ++progress.staleness[*task.ticket.staleness];
   ++progress.tasks;
   progress.examples += task.ticket.examples;
-  progress.loss_sum += static_cast<double>(task.ticket.result->loss_sum);
-  progress.correct += static_cast<double>(task.ticket.result->correct);
-  progress.correct_top5 += static_cast<double>(task.ticket.result->correct_top5);
+  progress.sums.add(*task.ticket.result);
   if (loss_watch_) watch_loss(task);
+}
+
+std::string Scheduler::divergence_remedy() const {
+  return sma::divergence_remedy(synchronizer_.options(), learners(), engine::momentum_of(pools_.front()->rule()));
 }
 
 void Scheduler::report(const Diverged& divergence) {
   if (world_.size() == 1) throw divergence;
+  const std::lock_guard lock(divergence_mutex_);
   if (!divergence_) divergence_ = divergence;
+}
+
+bool Scheduler::has_divergence() const {
+  const std::lock_guard lock(divergence_mutex_);
+  return divergence_.has_value();
+}
+
+std::optional<Diverged> Scheduler::take_divergence() {
+  const std::lock_guard lock(divergence_mutex_);
+  return std::exchange(divergence_, {});
 }
 
 void Scheduler::check_finite(const Task& task) {
   const Ticket& ticket = task.ticket;
   const engine::StepResult& result = *ticket.result;
-  if (std::isfinite(result.loss_sum) && result.non_finite == 0) return;
+  const float loss = result.sums[engine::kLossSum];
+  if (std::isfinite(loss) && result.non_finite == 0) return;
   const auto& device = pools_[pool_of_[task.learner]]->device();
-  const std::string what = std::isfinite(result.loss_sum)
+  const std::string what = std::isfinite(loss)
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
-                               : fmt::format("its loss is {}", std::abs(result.loss_sum));  // so that it is not -nan
+                               : fmt::format("its loss is {}", std::abs(loss));  // so that it is not -nan
   const bool is_first = ticket.task < static_cast<std::uint64_t>(learners());
   report(Diverged(fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}",
                               share_.first + static_cast<int>(task.learner), device.name(), ticket.task,
-                              epochs_of(ticket.task), what, remedy(is_first, std::isfinite(result.loss_sum))),
-                  static_cast<double>(result.loss_sum) / std::max(1, ticket.examples)));
+                              epochs_of(ticket.task), what, remedy(is_first, std::isfinite(loss), divergence_remedy())),
+                  static_cast<double>(loss) / std::max(1, ticket.examples)));
 }
 
 void Scheduler::watch_loss(const Task& task) {
-  const auto loss_sum = static_cast<double>(task.ticket.result->loss_sum);
+  const auto loss_sum = static_cast<double>(task.ticket.result->sums[engine::kLossSum]);
   const std::optional<LossSpike> spike = loss_watch_->add(task.ticket.task, task.ticket.examples, loss_sum);
   if (!spike) return;
-  report(Diverged(fmt::format("training diverged: up to mini-batch {} (epoch {:.2f}) the training loss rose to {:.4g}, "
-                              "where {:.4g} was usual (training.spike_factor); lower learning_rate.base",
-                              task.ticket.task, epochs_of(task.ticket.task), spike->loss, spike->usual),
-                  spike->loss));
+  report(Diverged(
+      fmt::format("training diverged: up to mini-batch {} (epoch {:.2f}) the training loss rose to {:.4g}, "
+                  "where {:.4g} was usual (training.spike_factor); {}",
+                  task.ticket.task, epochs_of(task.ticket.task), spike->loss, spike->usual, divergence_remedy()),
+      spike->loss));
 }
 
 void Scheduler::check_copies(const Stride& stride) {
   std::vector<std::string> names;
   for (const auto& pool : pools_) names.push_back(pool->device().name());
-  const DeviceCopies copies = copies_of_all(world_, names, synchronizer_.take_comparison());
+  const DeviceCopies copies = copies_of_all(world_, names, synchronizer_.take_comparison(), has_divergence());
+  // A device of a split model refuses a step that is not finite there, and other devices take it. The divergence ends
+  // the run.
+  if (copies.has_diverged) return;
   const std::vector<std::size_t> faulty = sma::faulty_devices(copies.hashes);
   if (faulty.empty()) {
     equal_at_ = stride.batches;

@@ -7,6 +7,7 @@
 namespace arbalest::scheduler {
 
 using engine::StepParameters;
+using learners::Learner;
 using learners::OptimizerState;
 
 void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
@@ -15,6 +16,7 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
   const std::size_t averagings = averagings_.size();
   switch (synchronizer_.coupling()) {
     case sma::Coupling::kNone:
+    case sma::Coupling::kShared:
       enqueue_steps(ring, synchronizer_.options().steps_per_stride(), step_parameters());
       break;
     case sma::Coupling::kPull:
@@ -43,6 +45,9 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring) {
   if (!moving_average_.is_due(progress()) || steps_left_ > 0) return;
   gather_model();
   move_averages(false);
+  if (synchronizer_.coupling() == sma::Coupling::kShared) {
+    for (Learner* learner : learners_) learner->stream().wait(evaluation_ready_.front(), "wait for the moving average");
+  }
 }
 
 StepParameters Scheduler::step_parameters() const { return {.seed = options_.seed, .learning_rate = learning_rate()}; }
@@ -101,16 +106,34 @@ void Scheduler::enqueue_steps(dataflow::BatchRing& ring, int steps, const StepPa
 }
 
 void Scheduler::enqueue_gradients(dataflow::BatchRing& ring, const StepParameters& step) {
-  const bool reduces = synchronizer_.coupling() == sma::Coupling::kGradient;
-  for (std::size_t j = 0; j < learners_.size(); ++j) {
-    const auto batch = ring.next();
-    ARBALEST_CHECK(batch.has_value());  // training batches never end
-    StepParameters parameters = step;
-    parameters.task = batch->number;
-    last_tasks_[j] =
-        learners_[j]->gradient(*batch, parameters, reduces ? std::span(parts_[j]) : std::span<engine::Event>());
+  if (exchange() != nullptr) {
+    enqueue_together(ring, step);
+  } else {
+    for (std::size_t j = 0; j < learners_.size(); ++j) {
+      const auto batch = ring.next();
+      ARBALEST_CHECK(batch.has_value());  // training batches never end
+      enqueue_gradient(j, *batch, step);
+    }
   }
   batches_ += static_cast<std::uint64_t>(learners());
+}
+
+void Scheduler::enqueue_together(dataflow::BatchRing& ring, const StepParameters& step) {
+  together_.clear();
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    const auto batch = ring.next();
+    ARBALEST_CHECK(batch.has_value());
+    together_.push_back(*batch);
+  }
+  for (std::size_t j = 0; j < learners_.size(); ++j) enqueue_gradient(j, together_[j], step);
+}
+
+void Scheduler::enqueue_gradient(std::size_t learner, const dataflow::Batch& batch, const StepParameters& step) {
+  const bool reduces = synchronizer_.coupling() == sma::Coupling::kGradient;
+  StepParameters parameters = step;
+  parameters.task = batch.number;
+  last_tasks_[learner] = learners_[learner]->gradient(
+      batch, parameters, reduces ? std::span(parts_[learner]) : std::span<engine::Event>());
 }
 
 void Scheduler::enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after) {
@@ -166,9 +189,24 @@ bool Scheduler::compare_copies() {
   return synchronizer_.compare_copies(ready_);
 }
 
+// GPUs may deadlock if some are in an exchange while others are in an all-reduce
+// (engine/cuda/exchange/nccl_exchange.h).
+void Scheduler::wait_for_all_reduce() {
+  const std::span<const engine::Event> reduced = synchronizer_.reduced();
+  for (std::size_t j = 0; j < learners_.size(); ++j) {
+    learners_[j]->stream().wait(reduced[pool_of_[j]], "wait for the all-reduce");
+  }
+}
+
 bool Scheduler::gather_model() {
   if (synchronizer_.coupling() == sma::Coupling::kServer) {
+    gather_server_weights();
     synchronizer_.spread_server_weights();
+    return false;
+  }
+  if (synchronizer_.coupling() == sma::Coupling::kShared) {
+    record_ready();
+    synchronizer_.read_shared_after(ready_);
     return false;
   }
   if (!synchronizer_.must_gather(is_right_after_averaging())) return false;
@@ -177,6 +215,7 @@ bool Scheduler::gather_model() {
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     learners_[j]->stream().wait(read[pool_of_[j]], "wait for the replicas to be read");
   }
+  if (exchange() != nullptr) wait_for_all_reduce();
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
 #include "engine/process/all_gather.h"
+#include "scheduler/shards/sharded_pushes.h"
 
 namespace arbalest::scheduler {
 
@@ -50,13 +51,15 @@ sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::uni
                                .ranges = pools.front()->training_plan().parameters().update_ranges()};
   needs.measures_gradients = options.measures_gradients;
   needs.compares_copies = options.compare_rounds > 0;
+  needs.process = world.rank();
+  needs.processes = world.size();
   needs.schemes.insert(needs.schemes.end(), options.switches.begin(), options.switches.end());
   return needs;
 }
 
 sma::CenterSizes sizes_of(const LearnerPool& pool) {
   const dataflow::ParameterLayout& layout = pool.training_plan().parameters();
-  return {layout.moving_elements(), layout.statistic_elements(), layout.frozen_elements()};
+  return {layout.moving_elements(), layout.statistic_elements(), layout.frozen_elements(), layout.part_ranges()};
 }
 
 }  // namespace
@@ -75,10 +78,11 @@ Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<Lea
       evaluation_ready_(pools.size()) {
   if (options.spike) loss_watch_.emplace(*options.spike);
   create_learners();
-  LearnerPool& first = *pools_.front();
-  const dataflow::ParameterLayout& layout = first.training_plan().parameters();
-  layout.initialize(first.device(), options_.seed, first.evaluation_weights());
-  load(layout.to_canonical(first.device(), first.evaluation_weights()));
+  for (const auto& pool : pools_) {
+    pool->training_plan().parameters().initialize(pool->device(), options_.seed, pool->evaluation_weights());
+    if (exchange() == nullptr) break;  // the first pool has all parameters
+  }
+  load(whole([&](std::size_t p) { return pools_[p]->evaluation_weights(); }));
 }
 
 Scheduler::~Scheduler() { abandon(); }
@@ -125,7 +129,7 @@ void Scheduler::bind(const sma::Options& synchronization) {
   for (std::size_t j = 0; j < learners_.size(); ++j) {
     const sma::UpdateOperands operands = synchronizer_.operands(pool_of_[j]);
     learners_[j]->set_update_sources(
-        {{operands.references[0], operands.references[1]}, operands.gradient, operands.push_every});
+        {{operands.references[0], operands.references[1]}, operands.gradient, operands.push_every, operands.shared});
   }
   restart_pushes();
   steps_left_ = 0;
@@ -171,10 +175,19 @@ Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
     const bool has_server = synchronizer_.coupling() == sma::Coupling::kServer;
     while (strides_.size() >= kRunAhead) pop_stride(progress);
     const double start = engine::host::thread_cpu_seconds();
-    has_server ? advance_pushes(ring, progress) : enqueue_stride(ring);
+    try {
+      has_server ? advance_pushes(ring, progress) : enqueue_stride(ring);
+    } catch (...) {
+      rethrow_cause();
+    }
     progress.host_seconds += engine::host::thread_cpu_seconds() - start;
   }
   return progress;
+}
+
+int Scheduler::strides_apart() const {
+  const bool has_server = synchronizer_.coupling() == sma::Coupling::kServer;
+  return has_server ? synchronizer_.options().clocks_apart() + kRunAhead : kRunAhead;
 }
 
 Progress Scheduler::drain() {
@@ -203,6 +216,7 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
   ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
   if (statistics_) forget_statistics();                          // the copies' events belong to streams that may go
   for (Learner* learner : learners_) learner->stream().drain();  // the last updates have not been waited for
+  gather_server_weights();
   if (keeps_state) hand_out_server_state();
   record_ready();
   const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());
@@ -211,6 +225,8 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
   collect_learners();
   bind(synchronization);
   assign_center({}, keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
+  // The first step on shared weights must not change what another learner is still assigned.
+  if (synchronizer_.coupling() == sma::Coupling::kShared) settle();
   if (keeps_state) take_over_state();
 }
 
@@ -219,14 +235,30 @@ void Scheduler::wait(const engine::Event& event) {
     synchronizer_.wait(event);
   } catch (const engine::Error&) {
     // If a device failed, its learners' streams know which work failed.
-    for (const Ticket& ticket : last_tasks_) {
-      if (ticket.done.is_complete()) ticket.done.synchronize();
+    if (exchange() == nullptr) {
+      for (const Ticket& ticket : last_tasks_) {
+        if (ticket.done.is_complete()) ticket.done.synchronize();
+      }
     }
-    throw;
+    rethrow_cause();
   }
 }
 
+void Scheduler::rethrow_cause() {
+  if (exchange() == nullptr) throw;
+  exchange()->break_up();  // other devices may wait for the one that failed
+  for (const Learner* learner : learners_) {
+    try {
+      synchronizer_.wait(learner->stream().record());  // which ends a collective that waits, too
+    } catch (const engine::Error& error) {
+      if (error.kind() != engine::ErrorKind::kPeer) throw;
+    }
+  }
+  throw;
+}
+
 void Scheduler::abandon() noexcept {
+  if (sharded_) sharded_->abandon();
   synchronizer_.drain();
   for (Learner* learner : learners_) learner->stream().drain();
   while (!tasks_.empty()) {

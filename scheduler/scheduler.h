@@ -7,14 +7,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "dataflow/input/batches/batch_share.h"
+#include "dataflow/split/parameter_part.h"
 #include "engine/collective.h"
 #include "engine/process/world.h"
 #include "learners/learner_pool.h"
@@ -23,6 +27,7 @@
 #include "scheduler/learning_rate.h"
 #include "scheduler/loss_watch.h"
 #include "scheduler/moving_average.h"
+#include "scheduler/progress.h"
 #include "scheduler/pushes.h"
 #include "scheduler/ring_queue.h"
 #include "scheduler/ring_slots.h"
@@ -30,6 +35,8 @@
 #include "sma/synchronizer.h"
 
 namespace arbalest::scheduler {
+
+class ShardedPushes;
 
 struct Options {
   LearningRateSchedule learning_rate;
@@ -51,34 +58,6 @@ struct Options {
   dataflow::BatchRing* statistics_ring = nullptr;
 };
 
-// The numbers of Progress, which processes send each other as bytes.
-struct ProgressNumbers {
-  std::int64_t tasks = 0;
-  std::int64_t examples = 0;
-  double loss_sum = 0.0;
-  double correct = 0.0;
-  double correct_top5 = 0.0;
-  // sqrt(mean over learners of |w_j - z|^2) without running statistics, at the last averaging that ended; 0 if none did
-  double replica_distance = 0.0;
-  // sqrt(mean over learners of |w_j - mean of w|^2), likewise
-  double replica_spread = 0.0;
-  double host_seconds = 0.0;  // CPU time of the calling thread for enqueueing; waiting is not counted
-  // Squared norms of the learners' gradients g_j in measured strides, summed over these strides, and the number of
-  // samples. With one learner, two successive gradients take the place of two learners'.
-  double gradient_square_mean = 0.0;  // mean_j |g_j|^2
-  double mean_gradient_square = 0.0;  // |mean_j g_j|^2
-  std::int64_t gradient_samples = 0;
-
-  void add(const ProgressNumbers& later);
-};
-
-// Results of this process's tasks that ended between two calls, in task order.
-struct Progress : ProgressNumbers {
-  sma::StalenessCounts staleness = {};  // under async_sgd: number of pushes by staleness
-
-  void add(const Progress& later);
-};
-
 // The source of the central model's running statistics.
 enum class Statistics {
   kReestimated,  // measured on Options::statistics_ring, if there is one; this takes as long as evaluating its
@@ -89,14 +68,14 @@ enum class Statistics {
 };
 
 struct Evaluation {
-  double loss = 0.0;  // mean over the examples
-  double accuracy = 0.0;
-  double top5_accuracy = 0.0;  // share of examples whose label is among the five largest logits
+  dataflow::MetricSums sums = {};  // over the examples, of which there is at least one
   std::int64_t examples = 0;
   // As in Progress, for the replicas at this point. 0 if the model is not their mean, and for z right after an
   // averaging.
   double replica_distance = 0.0;
   double replica_spread = 0.0;
+
+  double loss() const noexcept { return sums.loss() / static_cast<double>(examples); }
 };
 
 class Scheduler {
@@ -134,16 +113,20 @@ class Scheduler {
   // One of several processes may find a divergence that the others do not, and all must end at the same stride. There
   // advance() and drain() keep it for take_divergence(), and further strides may follow.
   Progress advance(dataflow::BatchRing& ring, int strides);
-  bool has_divergence() const noexcept { return divergence_.has_value(); }
+  bool has_divergence() const;
   // Returns the first divergence since the last call, if there was one.
-  std::optional<Diverged> take_divergence() { return std::exchange(divergence_, {}); }
+  std::optional<Diverged> take_divergence();
+  // Returns the advice of the present scheme to a run that has diverged (sma::divergence_remedy).
+  std::string divergence_remedy() const;
+  // Strides by which this process may be ahead of the others. It need not wait for anything of theirs that is younger.
+  int strides_apart() const;
   // Waits for all enqueued work and returns its results.
   Progress drain();
 
-  // Returns loss and accuracy of the model, or of its moving average, over all batches of `ring`, which are spread over
-  // all learners of all processes. Leaves the ring at its start. If replicas are pulled to the center z, the model is
-  // z. Otherwise it is the mean of the replicas, in a separate vector; right after an averaging that assigns z, this
-  // mean equals z. Call only when drained. Throws kData if no example can be read.
+  // Returns the sums of the metrics of the model, or of its moving average, over all batches of `ring`, which are
+  // spread over all learners of all processes. Leaves the ring at its start. If replicas are pulled to the center z, or
+  // share it, the model is z. Otherwise it is the mean of the replicas, in a separate vector; right after an averaging
+  // that assigns z, this mean equals z. Call only when drained. Throws kData if no example can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
   // Evaluates each learner's own weights and returns the mean over learners of the mean loss over the labeled examples
@@ -220,13 +203,32 @@ class Scheduler {
   // Enqueues `steps` steps of every learner, which wait for no other learner.
   void enqueue_steps(dataflow::BatchRing& ring, int steps, const engine::StepParameters& each);
   void enqueue_gradients(dataflow::BatchRing& ring, const engine::StepParameters& step);
+  void enqueue_gradient(std::size_t learner, const dataflow::Batch& batch, const engine::StepParameters& step);
+  // Does what enqueue_gradients() does, for a split model: learners that have work wait for the others, so all batches
+  // are taken first.
+  void enqueue_together(dataflow::BatchRing& ring, const engine::StepParameters& step);
+  // Calls enqueue(learner, batch) for all batches of a finite ring, and take(ticket) in their order.
+  using EnqueueBatch = std::function<learners::Ticket(std::size_t, const dataflow::Batch&)>;
+  using TakeTicket = std::function<void(const learners::Ticket&)>;
+  void spread(dataflow::BatchRing& ring, const EnqueueBatch& enqueue, const TakeTicket& take);
+  // These copy vectors vector_of(pool), one per pool, to the host. gather_parts() returns the split parameters of all
+  // devices as whole tensors, and is a call of World's operations if there are any. whole() returns all parameters:
+  // these, and otherwise those of the first pool.
+  using PoolVector = std::function<const float*(std::size_t)>;
+  Tensors gather_parts(dataflow::VectorPart part, const PoolVector& vector_of) const;
+  Tensors whole(const PoolVector& vector_of, Tensors memory = {}) const;
+  dataflow::DeviceVector on_device(std::size_t pool, const float* vector) const;
+  // The devices of a split model; null if the model is not split.
+  engine::ExchangeGroup* exchange() const { return pools_.front()->exchange(); }
   // Each update waits for after[device]; `after` may be empty.
   void enqueue_updates(dataflow::BatchRing& ring, std::span<const engine::Event> after);
   engine::StepParameters step_parameters() const;
-  // These are of asynchronous SGD, and are defined in asynchronous.cc.
+  // These functions implement asynchronous SGD (asynchronous.cc).
   void restart_pushes();
+  void restart_sharded();
   // Starts as many pushes as there are learners, and takes those that complete before.
   void advance_pushes(dataflow::BatchRing& ring, Progress& results);
+  void start_pushes(dataflow::BatchRing& ring, Progress& results);
   // The idle learner pulls and begins the mini-batches of its next push.
   void start_push(dataflow::BatchRing& ring, std::size_t number);
   // Waits for the learner that completes its gradients first, takes their results and gives them to the server.
@@ -235,11 +237,15 @@ class Scheduler {
   void drain_pushes(Progress& results);
   // Reports if the server has refused the learner's last push, which must have ended.
   void check_applied(std::size_t number);
+  void report_refused(const std::string& learner, std::uint64_t mini_batch, std::int32_t refused);
   // Forgets the pushes under way. The streams must be idle.
   void forget_pushes();
+  // Completes the server's weights, of which each process has a shard. Pushes must be drained.
+  void gather_server_weights();
   // Copies the server's weights and optimizer state to all learners, or the state of one to the server. Neither does
   // anything without a server.
   void hand_out_server_state();
+  void hand_out_shards();
   void take_over_state();
   // Sets ready_[d][j] to the point after all work of each learner so far.
   void record_ready();
@@ -247,8 +253,11 @@ class Scheduler {
   // Copies the center to the weights of every learner, once `ready`, by device, has passed.
   void assign_center(std::span<const engine::Event> ready, learners::OptimizerState state);
   // Updates the model if it is the replicas' mean; learners wait for that before their next update. Returns false if
-  // nothing is averaged. Gives all devices the server's weights, if there is a server.
+  // nothing is averaged. Gives all devices the server's weights, if there is a server. Weights that learners share may
+  // be read by what is enqueued next on the averaging stream; the next steps must wait for that.
   bool gather_model();
+  // Makes all learners of a split model wait until no all-reduce is under way.
+  void wait_for_all_reduce();
   // Compares what all devices must hold alike if that is due; returns whether there will be a result. Call it after a
   // round.
   bool compare_copies();
@@ -273,14 +282,18 @@ class Scheduler {
   // Waits for all enqueued work; there may be no tasks.
   void settle();
   void save_center(TrainingState& state, bool right_after_averaging);
+  void save_learners(TrainingState& state);
   void restore_replicas(const TrainingState& state);
-  void restore_server(const LearnerState& state);
   // Updates every pool's evaluation weights and their running statistics. Call only when drained.
   void refresh_evaluation_weights(Statistics statistics);
   void forget_statistics();
   void measure_statistics();
   // Blocks the host until `event` has passed. Throws the first error of the work before it.
   void wait(const engine::Event& event);
+  // Call while an exception is handled. Ends the exchanges of a split model, in which other devices may wait for the
+  // one that failed. Throws the error of a device of this process, if one failed, or else the exception: a device whose
+  // peer has failed knows only that.
+  [[noreturn]] void rethrow_cause();
   // Waits for all streams and forgets all enqueued work.
   void abandon() noexcept;
 
@@ -302,14 +315,18 @@ class Scheduler {
   std::uint64_t rounds_ = 0;    // averagings since the start of the run, and steps under s_sgd
   std::uint64_t equal_at_ = 0;  // mini-batches at the last point where the devices' copies were equal
   std::optional<LossWatch> loss_watch_;
+  mutable std::mutex divergence_mutex_;            // the thread of sharded_ may find one
   std::optional<Diverged> divergence_;             // found but not taken
   std::optional<sma::AveragingTicket> gathered_;   // mean of the replicas in the present evaluation weights
   Pushes pushes_;                                  // under async_sgd; the others of these queues are then empty
+  std::unique_ptr<ShardedPushes> sharded_;         // takes the place of pushes_ in several processes; null: one
+  bool is_gathered_ = false;                       // whether all processes have the server's weights
   RingQueue<Task> tasks_;                          // enqueued training tasks, oldest first
   RingQueue<Stride> strides_;                      // strides that the tasks belong to
   RingQueue<sma::AveragingTicket> averagings_;     // averagings of the strides that average
   std::vector<std::vector<engine::Event>> ready_;  // by pool and learner: passes when the weights may be read
   std::vector<std::vector<engine::Event>> parts_;  // by learner: pass when the parts of its gradient are final
+  std::vector<dataflow::Batch> together_;          // of a split model: by learner, batches being enqueued
   std::vector<learners::Ticket> last_tasks_;       // by learner: tasks of the step that is being enqueued
   std::vector<engine::Event> evaluation_ready_;    // by pool: passes when the evaluation weights are complete
   std::optional<CentralStatistics> statistics_;

@@ -1,7 +1,11 @@
 // Runs work on every batch of a finite ring, spread over learners.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "learners/learner.h"
@@ -30,6 +34,43 @@ void spread_batches(dataflow::BatchRing& ring, std::size_t learners, std::size_t
   }
   while (!outstanding.empty()) pop();
   ring.restart();
+}
+
+// Does what spread_batches() does, for the learners of a split model, which run their batches together. `share`: the
+// learners of this process among those of all, which must all call it. If too few batches are left, the last learners
+// repeat one, and nobody takes their results.
+template <typename Enqueue, typename Wait, typename Take>
+void spread_together(dataflow::BatchRing& ring, const dataflow::BatchShare& share, const Enqueue& enqueue,
+                     const Wait& wait, const Take& take) {
+  const dataflow::BatchShare before = ring.share();
+  const auto all = static_cast<std::uint64_t>(share.all);
+  const std::uint64_t end = (ring.batches().value() + all - 1) / all * all;
+  std::vector<dataflow::Batch> batches;
+  std::vector<learners::Ticket> tickets;
+  for (std::uint64_t first = 0; first < end; first += all) {
+    batches.clear();
+    while (std::cmp_less(batches.size(), share.count)) {
+      const auto batch = ring.next();
+      if (!batch) break;
+      batches.push_back(*batch);
+    }
+    const std::size_t own = batches.size();
+    if (own == 0) {  // the last batches are those of other processes
+      ring.restart(0, {});
+      batches.push_back(ring.next().value());
+    }
+    tickets.clear();
+    for (std::size_t j = 0; std::cmp_less(j, share.count); ++j) {
+      dataflow::Batch batch = batches[std::min(j, batches.size() - 1)];
+      // Learners derive the numbers of the others from their own.
+      batch.number = first + static_cast<std::uint64_t>(share.first) + j;
+      tickets.push_back(enqueue(j, batch));
+    }
+    for (const learners::Ticket& ticket : tickets) wait(ticket.done);
+    for (const dataflow::Batch& batch : batches) ring.release(batch.number);
+    for (std::size_t j = 0; j < own; ++j) take(tickets[j]);
+  }
+  ring.restart(0, before);
 }
 
 }  // namespace arbalest::scheduler

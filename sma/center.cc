@@ -16,6 +16,14 @@ std::size_t sum_bytes(const CenterSizes& sizes) { return bytes_of(sizes.elements
 
 }  // namespace
 
+std::vector<engine::ElementRange> CenterSizes::compared_ranges() const {
+  std::vector<engine::ElementRange> ranges;
+  engine::for_each_piece({0, trainable()}, parts, [&](const engine::ElementRange& piece, bool is_part) {
+    if (!is_part) ranges.push_back(piece);
+  });
+  return ranges;
+}
+
 std::size_t Center::device_bytes(const engine::Device& device, const CenterSizes& sizes, const CenterVectors& vectors) {
   const std::size_t whole = 2 + (vectors.velocity ? 1 : 0) + (vectors.mean ? 1 : 0) + (vectors.gradient ? 1 : 0);
   return whole * bytes_of(sizes.elements + sizes.frozen) + vectors.state_slots * bytes_of(sizes.trainable()) +
@@ -124,26 +132,29 @@ void Center::average_together(const engine::CentralStep& by) {
 
 template <typename Vectors, typename Mean>
 void Center::average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset, std::int64_t elements,
-                             const char* label) {
+                             bool is_part, const char* label) {
   parts_.clear();
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& entry = devices_[d];
     entry.stream->enqueue(engine::VectorMean{vectors_of(entry), offset, mean_of(d), elements, mean_factor()}, label);
     parts_.push_back({entry.stream.get(), mean_of(d)});
   }
-  if (!is_alone()) collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements), "all-reduce");
+  if (!is_alone() && !is_part) collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements), "all-reduce");
 }
 
 void Center::average_gradients(std::int64_t begin, std::int64_t end) {
-  if (begin == end) return;
-  average_vectors([](const PerDevice& entry) { return std::span(entry.replicas.gradients); },
-                  [&](std::size_t d) { return gradient(d) + begin; }, begin, end - begin, "mean gradient");
+  engine::for_each_piece({begin, end}, sizes_.parts, [&](const engine::ElementRange& piece, bool is_part) {
+    average_vectors([](const PerDevice& entry) { return std::span(entry.replicas.gradients); },
+                    [&](std::size_t d) { return gradient(d) + piece.begin; }, piece.begin, piece.end - piece.begin,
+                    is_part, "mean gradient");
+  });
 }
 
 void Center::average_state() {
   for (std::size_t slot = 0; slot < devices_.front().replicas.state.size(); ++slot) {
     average_vectors([&](const PerDevice& entry) { return std::span(entry.replicas.state[slot]); },
-                    [&](std::size_t d) { return state(d, slot); }, 0, sizes_.trainable(), "mean optimizer state");
+                    [&](std::size_t d) { return state(d, slot); }, 0, sizes_.trainable(), false,
+                    "mean optimizer state");
   }
 }
 

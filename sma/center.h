@@ -11,6 +11,7 @@
 #include "engine/bfloat16.h"
 #include "engine/collective.h"
 #include "engine/device.h"
+#include "engine/element_range.h"
 #include "engine/passes/averaging.h"
 
 namespace arbalest::sma {
@@ -39,7 +40,11 @@ struct CenterSizes {
   std::int64_t elements = 0;    // of every flat vector, without the frozen ones
   std::int64_t statistics = 0;  // part of `elements`, at the end
   std::int64_t frozen = 0;      // behind `elements`: set with the center, never averaged
+  // Trainable elements of split layers: each device has its own there, which nobody sums over devices.
+  std::vector<engine::ElementRange> parts = {};
   std::int64_t trainable() const { return elements - statistics; }
+  // The trainable elements that all devices have alike.
+  std::vector<engine::ElementRange> compared_ranges() const;
 };
 
 // The vectors of one device's replicas; [elements] each, state [trainable].
@@ -100,7 +105,8 @@ class Center {
     return average_operands({.step = mean_factor(), .mean_factor = mean_factor()});
   }
 
-  // Sets gradient(d)[begin, end) to the mean of all replicas' gradients there.
+  // Sets gradient(d)[begin, end) to the mean of all replicas' gradients there. A gradient of CenterSizes::parts is a
+  // sum over the mini-batches of all replicas already; it is divided by their number.
   void average_gradients(std::int64_t begin, std::int64_t end);
   // Sets state(d, slot) to the mean of all replicas' optimizer vectors.
   void average_state();
@@ -138,10 +144,11 @@ class Center {
   std::span<const engine::Event> average_operands(const engine::CentralStep& by);
   void average_alone(const engine::CentralStep& by);
   void average_together(const engine::CentralStep& by);
-  // Sets mean_of(entry) to the mean of vectors_of(entry)[offset, offset + elements) over all replicas.
+  // Sets mean_of(entry) to the mean of vectors_of(entry)[offset, offset + elements) over all replicas. If `is_part`,
+  // the sums of other devices are not added.
   template <typename Vectors, typename Mean>
   void average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset, std::int64_t elements,
-                       const char* label);
+                       bool is_part, const char* label);
 
   CenterSizes sizes_;
   engine::Collective& collective_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/element_range.h"
 #include "engine/passes/vector_hash.h"
 
 namespace arbalest::sma {
@@ -23,17 +24,20 @@ std::vector<std::size_t> faulty_devices(const CopyHashes& hashes);
 
 class CopyComparison {
  public:
-  // Bytes that a CopyComparison takes of each device's memory. `copies`: the most copies on one device.
-  static std::size_t device_bytes(int copies) { return static_cast<std::size_t>(copies) * sizeof(std::uint64_t); }
+  // Bytes that a CopyComparison takes of each device's memory. `copies`: the most copies on one device. `ranges`: of
+  // elements that are compared.
+  static std::size_t device_bytes(int copies, std::size_t ranges = 1) {
+    return static_cast<std::size_t>(copies) * ranges * sizeof(std::uint64_t);
+  }
 
   // The devices must outlive it. result_slots: comparisons that may be under way.
-  CopyComparison(std::span<engine::Device* const> devices, int copies, int result_slots);
+  CopyComparison(std::span<engine::Device* const> devices, int copies, int result_slots, std::size_t ranges = 1);
 
-  // Enqueues a comparison of the first `elements` elements of copies[d] on each device's stream, at a point where they
+  // Enqueues a comparison of these elements of copies[d] on each device's stream, at a point where they
   // are final; they must stay until the enqueued work has passed. Allocates only if there are more devices or copies
   // than ever before.
   void enqueue(std::span<engine::Stream* const> streams, std::span<const std::vector<const float*>> copies,
-               std::int64_t elements);
+               std::span<const engine::ElementRange> ranges);
   // Returns the oldest comparison that was not taken yet; valid until the next call. wait(event) must block the host
   // until `event` has passed.
   const CopyHashes& take(const std::function<void(const engine::Event&)>& wait);
@@ -42,8 +46,8 @@ class CopyComparison {
 
  private:
   struct PerDevice {
-    engine::Buffer hashes;            // [copies_]
-    engine::Buffer results;           // host: [slots_, copies_]
+    engine::Buffer hashes;            // [copies_, ranges_]
+    engine::Buffer results;           // host: [slots_, copies_, ranges_]
     std::vector<engine::Event> done;  // by slot
   };
 
@@ -51,6 +55,7 @@ class CopyComparison {
 
   std::size_t copies_;
   std::size_t slots_;
+  std::size_t ranges_;
   std::vector<PerDevice> devices_;
   CopyHashes taken_hashes_;
   std::uint64_t enqueued_ = 0;

@@ -40,6 +40,8 @@ std::string_view name_of(Scheme scheme) {
       return "swap";
     case Scheme::kAsyncSgd:
       return "async_sgd";
+    case Scheme::kHogwild:
+      return "hogwild";
   }
   return "";
 }
@@ -81,6 +83,7 @@ Options defaults_of(Scheme scheme) {
       options.period = 5;
       break;
     case Scheme::kSwap:
+    case Scheme::kHogwild:
       break;
     case Scheme::kAsyncSgd:
       options.bucket_bytes = kBucketBytes;  // if it is bulk-synchronous
@@ -90,7 +93,22 @@ Options defaults_of(Scheme scheme) {
 }
 
 bool Options::assigns() const {
-  return scheme != Scheme::kSma && scheme != Scheme::kEaSgd && scheme != Scheme::kSSgd && scheme != Scheme::kAsyncSgd;
+  switch (scheme) {
+    case Scheme::kLocalSgd:
+    case Scheme::kBmuf:
+    case Scheme::kSlowMo:
+    case Scheme::kDiloco:
+    case Scheme::kLookahead:
+    case Scheme::kSwap:
+      return true;
+    case Scheme::kSma:
+    case Scheme::kEaSgd:
+    case Scheme::kSSgd:
+    case Scheme::kAsyncSgd:
+    case Scheme::kHogwild:
+      break;
+  }
+  return false;
 }
 
 Coupling Options::coupling(int learners) const {
@@ -99,6 +117,7 @@ Coupling Options::coupling(int learners) const {
     // Every learner pushes one gradient, and all wait for each other: that is s_sgd.
     return staleness == 0 && period == 1 ? Coupling::kGradient : Coupling::kServer;
   }
+  if (scheme == Scheme::kHogwild) return learners == 1 ? Coupling::kNone : Coupling::kShared;
   if (scheme == Scheme::kSSgd) return learners == 1 ? Coupling::kNone : Coupling::kGradient;
   if (!assigns()) return learners == 1 ? Coupling::kNone : Coupling::kPull;
   // A single learner would be assigned its own weights, and would keep its state or get the mean of one state.
@@ -144,8 +163,10 @@ int Options::steps_per_stride() const {
 int Options::steps_within_bound() const {
   if (scheme != Scheme::kAsyncSgd || !staleness) return 0;
   // One clock of the learner that stands still, or the bound and one clock more of another.
-  return period * (std::min(*staleness, kMostClocksHeld) + 2);
+  return period * (clocks_apart() + 2);
 }
+
+int Options::clocks_apart() const { return std::min(staleness.value_or(kMostClocksHeld), kMostClocksHeld); }
 
 int most_steps_within_bound(std::span<const Options> schemes) {
   int most = 0;
@@ -203,7 +224,7 @@ void check_assignment(const Options& options, int learners) {
 
 void check(const Options& options, int learners) {
   if (options.period < 1) fail(ErrorKind::kInvalidJob, "period must be at least 1, not {}", options.period);
-  if (options.scheme == Scheme::kSSgd || options.scheme == Scheme::kAsyncSgd) return;
+  if (!options.assigns() && options.scheme != Scheme::kSma && options.scheme != Scheme::kEaSgd) return;
   const float mu = options.momentum_for(learners);
   check_range(options.assigns() ? "momentum" : "central_momentum", mu, mu >= 0.0F && mu < 1.0F, "[0, 1)");
   if (options.assigns()) {
@@ -222,10 +243,8 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   if (options.coupling(learners) == Coupling::kServer && learners >= kManyPushing && local_momentum >= kHigh) {
     return fmt::format(
         "{} learners that push to a server without waiting act like a momentum of about 1 - 1 / learners = {:.2g} "
-        "(Mitliagkas "
-        "et al., 2016), besides the optimizer's momentum {}: lower that or the learning rate, or set "
-        "async_sgd.scale_by_staleness, if "
-        "the loss rises",
+        "(Mitliagkas et al., 2016), besides the optimizer's momentum {}: lower that or the learning rate, or set "
+        "async_sgd.scale_by_staleness, if the loss rises",
         learners, 1.0F - 1.0F / static_cast<float>(learners), local_momentum);
   }
   if (options.coupling(learners) == Coupling::kPull && learners < kEnoughLearners && local_momentum >= kHigh &&

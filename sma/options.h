@@ -1,5 +1,6 @@
 // The schemes that keep the replicas of a run together. One outer update with eight parameters covers every scheme that
-// averages weights; s_sgd averages gradients instead, and async_sgd has a server that applies gradients as they come.
+// averages weights; s_sgd averages gradients instead, async_sgd has a server that applies gradients as they come, and
+// under hogwild all learners write one vector of weights.
 //
 // In round t each of k replicas takes tau local steps from w_j. With d_j = w_j - z and D = (1/k) sum_j d_j,
 //   v <- mu rho v + eta D                            rho = 1, or gamma_t / gamma_{t-1} (SlowMo)
@@ -24,6 +25,8 @@
 //   async_sgd   a server applies each gradient to w* with the job's optimizer; the learner then continues from w*.
 //               tau: mini-batches of a push, with local steps of plain SGD in between
 //               Dean et al., NIPS 2012; bound of staleness: Ho et al., NIPS 2013 (sma/staleness_clocks.h)
+//   hogwild     a learner copies the shared w, and later takes its own optimizer's step on w, without a lock
+//               Niu et al., NIPS 2011 (engine/passes/shared_weights.h)
 #pragma once
 
 #include <cstdint>
@@ -34,7 +37,7 @@
 
 namespace arbalest::sma {
 
-enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLookahead, kSwap, kAsyncSgd };
+enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLookahead, kSwap, kAsyncSgd, kHogwild };
 
 // The scheme's name in a job file: "s_sgd".
 std::string_view name_of(Scheme scheme);
@@ -51,6 +54,9 @@ enum class Coupling {
   kGradient,
   // There are no rounds: a server applies each gradient as it comes, and the replica then gets the server's weights.
   kServer,
+  // There are no rounds, and replicas never wait: each copies the shared weights before a gradient, and writes its
+  // step to them.
+  kShared,
 };
 
 // The local optimizer's state when the new center is assigned.
@@ -91,9 +97,14 @@ struct Options {
   // Steps of each learner whose mini-batches a ring must hold, so that a learner that stands still does not stop the
   // others before their bound does. 0: the scheme asks for no slots of its own.
   int steps_within_bound() const;
+  // async_sgd: clocks that the learners of one process may be ahead of those of another one: the bound, but no more
+  // than a process can keep mini-batches for.
+  int clocks_apart() const;
   // Whether a switch to this scheme keeps the optimizers' state: it does where replicas may differ and each has its own
   // momentum.
-  bool keeps_state_at_switch() const { return assigns() && local_state != LocalState::kZero; }
+  bool keeps_state_at_switch() const {
+    return scheme == Scheme::kHogwild || (assigns() && local_state != LocalState::kZero);
+  }
 };
 
 // The largest number of steps that any of the schemes enqueues at once.

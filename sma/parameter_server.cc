@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/error.h"
-
 namespace arbalest::sma {
 
 using engine::StepParameters;
@@ -23,6 +21,7 @@ engine::UpdateRule rule_for(engine::UpdateRule rule, int mini_batches) {
   const auto count = static_cast<float>(mini_batches);
   if (auto* sgd = std::get_if<engine::Sgd>(&rule)) sgd->weight_decay *= count;
   if (auto* rms_prop = std::get_if<engine::RmsProp>(&rule)) rms_prop->weight_decay *= count;
+  if (auto* adagrad = std::get_if<engine::Adagrad>(&rule)) adagrad->weight_decay *= count;
   return rule;
 }
 
@@ -67,6 +66,7 @@ void ParameterServer::restart(float* weights, int mini_batches) {
 }
 
 void ParameterServer::set_state(std::size_t slot, const float* values, const engine::Event& ready) {
+  if (sizes_.trainable() == 0) return;  // a shard of running statistics
   stream_.wait(ready, "wait for the optimizer's state");
   stream_.copy(state(slot), values, bytes_of(sizes_.trainable()), "take over the optimizer's state");
 }
@@ -98,6 +98,11 @@ engine::Event ParameterServer::push(const Push& push) {
 }
 
 void ParameterServer::enqueue_update(const Push& push) {
+  auto* refused = refused_.as<std::int32_t>() + push.learner;
+  if (needs_.ranges.empty()) {  // a shard without elements
+    stream_.fill_zero(refused, sizeof *refused, "nothing to refuse");
+    return;
+  }
   engine::WeightUpdate update{.weights = weights_,
                               .gradient = push.gradient,
                               .statistics = push.statistics,
@@ -105,7 +110,7 @@ void ParameterServer::enqueue_update(const Push& push) {
                               .rule = rule_,
                               .gradient_scale = push.gradient_scale,
                               .step = parameters_.as<StepParameters>() + push.learner,
-                              .non_finite = refused_.as<std::int32_t>() + push.learner};
+                              .non_finite = refused};
   for (std::size_t slot = 0; slot < state_.size(); ++slot) update.state[slot] = state_[slot].as<float>();
   stream_.enqueue(update, "server's update");
 }

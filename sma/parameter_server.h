@@ -1,6 +1,7 @@
 // The central model w* of asynchronous SGD and its optimizer: a server that applies each learner's gradient as it comes
 // (Dean et al., "Large scale distributed deep networks", NIPS 2012: Downpour SGD). w* lies on the first device, and all
-// work on it is enqueued on one stream, in the order of the pushes.
+// work on it is enqueued on one stream, in the order of the pushes. Of several processes each has a server of its own,
+// whose vectors are one shard of the flat vectors (sma/shards/shards.h).
 #pragma once
 
 #include <cstddef>
@@ -44,8 +45,8 @@ class ParameterServer {
   ParameterServer(engine::Device& device, engine::Stream& stream, const CenterSizes& sizes, ServerNeeds needs);
 
   // Serves `weights`, [elements] on the device, which must last until the next call, with zero optimizer state. A push
-  // is the sum of `mini_batches` gradients: the weight decay of SGD and RMSprop, which is part of the gradient, counts
-  // as often. No work may be under way.
+  // is the sum of `mini_batches` gradients: the weight decay of every rule but AdamW, where it is no part of the
+  // gradient, counts as often. No work may be under way.
   void restart(float* weights, int mini_batches);
 
   // Enqueues one step of the optimizer with the pushed gradient. Running statistics move towards those of the push. A

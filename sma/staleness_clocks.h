@@ -19,7 +19,7 @@
 
 namespace arbalest::sma {
 
-// Number of pushes by staleness.
+// Counts pushes, or steps on shared weights, by staleness.
 using StalenessCounts = std::map<std::int64_t, std::int64_t>;
 void add(StalenessCounts& to, const StalenessCounts& more);
 

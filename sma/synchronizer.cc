@@ -6,6 +6,10 @@
 
 namespace arbalest::sma {
 
+namespace {
+
+// Vectors that the center keeps besides z; nullopt if the run needs no center: it always has one learner, and one
+// scheme that leaves a single learner's weights and state unchanged.
 std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs) {
   CenterVectors vectors;
   bool meets = needs.may_resize || needs.schemes.size() > 1;
@@ -20,29 +24,60 @@ std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs) {
   return meets ? std::optional(vectors) : std::nullopt;
 }
 
-std::optional<ServerNeeds> server_needs(const SynchronizerNeeds& needs) {
-  const auto has_server = [&](const Options& options) {
+// The server of this process's shard; nullopt if no scheme of the run has one.
+std::optional<ServerNeeds> server_needs(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
+                                        const Shards& shards) {
+  if (!Synchronizer::has_server(needs)) return std::nullopt;
+  return ServerNeeds{.rule = needs.rule,
+                     .ranges = shards.cut(needs.ranges, needs.process),
+                     .learners = needs.most_learners,
+                     .copies_gradients = (devices.size() > 1 || needs.processes > 1) && devices.front()->is_cuda()};
+}
+
+}  // namespace
+
+bool Synchronizer::has_server(const SynchronizerNeeds& needs) {
+  const auto is_server = [&](const Options& options) {
     return options.scheme == Scheme::kAsyncSgd &&
            options.coupling(std::max(2, needs.most_learners)) == Coupling::kServer;
   };
-  if (needs.most_learners < 2 || std::ranges::none_of(needs.schemes, has_server)) return std::nullopt;
-  return ServerNeeds{
-      .rule = needs.rule, .ranges = {needs.ranges.begin(), needs.ranges.end()}, .learners = needs.most_learners};
+  return needs.most_learners >= 2 && std::ranges::any_of(needs.schemes, is_server);
+}
+
+std::vector<std::size_t> Synchronizer::device_bytes(const SynchronizerNeeds& needs,
+                                                    std::span<engine::Device* const> devices,
+                                                    const CenterSizes& sizes) {
+  std::vector<std::size_t> bytes(devices.size());
+  const std::optional<CenterVectors> vectors = center_vectors(needs);
+  if (!vectors) return bytes;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    bytes[d] = Center::device_bytes(*devices[d], sizes, *vectors);
+    if (needs.measures_gradients) bytes[d] += GradientSpread::device_bytes(sizes.trainable());
+    if (needs.compares_copies) {
+      bytes[d] += CopyComparison::device_bytes(needs.most_learners, sizes.compared_ranges().size());
+    }
+  }
+  const Shards shards(sizes, needs.processes);
+  if (const auto server = server_needs(needs, devices, shards)) {
+    bytes.front() += ParameterServer::device_bytes(*server, shards.sizes_of(needs.process));
+  }
+  return bytes;
 }
 
 Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
                            const CenterSizes& sizes, engine::Collective& collective, int result_slots)
-    : elements_(sizes.elements), frozen_(sizes.frozen) {
+    : elements_(sizes.elements), frozen_(sizes.frozen), shards_(sizes, needs.processes), process_(needs.process) {
   const std::optional<CenterVectors> vectors = center_vectors(needs);
   if (!vectors) return;
   has_velocity_ = vectors->velocity;
   center_.emplace(devices, sizes, *vectors, collective, result_slots);
-  if (std::optional<ServerNeeds> server = server_needs(needs)) {
-    server->copies_gradients = devices.size() > 1 && devices.front()->is_cuda();
-    server_.emplace(*devices.front(), center_->stream(0), sizes, std::move(*server));
+  if (auto server = server_needs(needs, devices, shards_)) {
+    server_.emplace(*devices.front(), center_->stream(0), shards_.sizes_of(process_), std::move(*server));
   }
   if (needs.measures_gradients) spread_.emplace(devices, sizes.trainable(), result_slots);
-  if (needs.compares_copies) comparison_.emplace(devices, needs.most_learners, result_slots);
+  if (needs.compares_copies) {
+    comparison_.emplace(devices, needs.most_learners, result_slots, sizes.compared_ranges().size());
+  }
 }
 
 void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas, int elsewhere) {
@@ -71,16 +106,21 @@ void Synchronizer::bind(const Options& options, std::vector<std::vector<ReplicaV
     spread_->set_gradients(std::move(gradients));
   }
   if (center_) center_->set_replicas(std::move(vectors), count_);
-  if (coupling_ == Coupling::kServer) server_->restart(center_->present(0), options.period);
+  if (coupling_ == Coupling::kServer) server_->restart(server_weights() + shards_.of(process_).begin, options.period);
+  if (coupling_ == Coupling::kShared) {
+    ARBALEST_CHECK(replicas_.size() == 1 && !center_->has_copies());
+    shared_.values = center_->present(0);
+  }
 }
 
-UpdateOperands Synchronizer::operands(std::size_t device) const {
+UpdateOperands Synchronizer::operands(std::size_t device) {
   UpdateOperands operands;
   if (coupling_ == Coupling::kPull) {
     for (const int parity : {0, 1}) operands.references[parity] = center_->central(device, parity);
   }
   if (coupling_ == Coupling::kGradient) operands.gradient = center_->gradient(device);
   if (coupling_ == Coupling::kServer) operands.push_every = options_.period;
+  if (coupling_ == Coupling::kShared) operands.shared = &shared_;
   return operands;
 }
 
@@ -124,6 +164,10 @@ void Synchronizer::spread_server_weights() {
     stream.copy(center_->present(d), server_weights(), center_->vector_bytes(), "copy of the server's weights");
     server_->wait_for_reader(stream.record());
   }
+}
+
+void Synchronizer::read_shared_after(std::span<const std::vector<engine::Event>> ready) {
+  center_->wait_for(ready, "wait for the learners' steps");
 }
 
 std::span<const engine::Event> Synchronizer::gather(std::span<const std::vector<engine::Event>> ready) {
@@ -184,7 +228,8 @@ bool Synchronizer::compare_copies(std::span<const std::vector<engine::Event>> re
   // The devices have copies of a server's weights only where the model is read.
   const bool keeps_copies = coupling_ == Coupling::kPull || coupling_ == Coupling::kAssign;
   const bool has_copies = compares_replicas || (keeps_copies && center_->has_copies());
-  if (!comparison_ || !has_copies) return false;
+  const bool has_ranges = !compares_replicas || !center_->sizes().compared_ranges().empty();
+  if (!comparison_ || !has_copies || !has_ranges) return false;
   for (std::size_t d = 0; d < replicas_.size(); ++d) {
     copies_[d].clear();
     if (!compares_replicas) copies_[d].push_back(center_->present(d));
@@ -193,8 +238,9 @@ bool Synchronizer::compare_copies(std::span<const std::vector<engine::Event>> re
     }
   }
   if (compares_replicas) center_->wait_for(ready, "wait for updated replicas");
+  const engine::ElementRange whole{0, elements_ + frozen_};
   comparison_->enqueue(center_->streams(), copies_,
-                       compares_replicas ? center_->sizes().trainable() : elements_ + frozen_);
+                       compares_replicas ? center_->sizes().compared_ranges() : std::vector{whole});
   return true;
 }
 

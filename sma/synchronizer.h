@@ -6,11 +6,13 @@
 #include <span>
 #include <vector>
 
+#include "engine/passes/shared_weights.h"
 #include "sma/center.h"
 #include "sma/copy_comparison.h"
 #include "sma/gradient_spread.h"
 #include "sma/options.h"
 #include "sma/parameter_server.h"
+#include "sma/shards/shards.h"
 
 namespace arbalest::sma {
 
@@ -30,6 +32,7 @@ struct UpdateOperands {
   const float* references[2] = {nullptr, nullptr};  // null unless Coupling::kPull
   const float* gradient = nullptr;                  // null unless Coupling::kGradient
   int push_every = 0;                               // kServer: mini-batches of a push; 0: a replica updates itself
+  engine::SharedWeights* shared = nullptr;          // null unless Coupling::kShared
 };
 
 // The vectors of a device's center that later rounds depend on, [elements] each.
@@ -49,16 +52,18 @@ struct SynchronizerNeeds {
   std::span<const engine::UpdateRange> ranges = {};
   bool measures_gradients = false;
   bool compares_copies = false;
+  int process = 0;  // of `processes`, each of which serves a shard of the server's weights
+  int processes = 1;
 };
-
-// Vectors that the center keeps besides z; nullopt if the run needs no center: it always has one learner, and one
-// scheme that leaves a single learner's weights and state unchanged.
-std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs);
-// The server that some scheme of the run has; nullopt if none does.
-std::optional<ServerNeeds> server_needs(const SynchronizerNeeds& needs);
 
 class Synchronizer {
  public:
+  // Memory of each of `devices`, which are those of this process.
+  static std::vector<std::size_t> device_bytes(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
+                                               const CenterSizes& sizes);
+  // Whether some scheme of the run has a server (kServer).
+  static bool has_server(const SynchronizerNeeds& needs);
+
   // The devices and the collective (one rank per device) must outlive it. result_slots: a ticket's result stays valid
   // until this many more averagings are enqueued; also the limit of measurements that are not taken yet.
   Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices, const CenterSizes& sizes,
@@ -70,7 +75,7 @@ class Synchronizer {
   void bind(const Options& options, std::vector<std::vector<ReplicaView>> replicas, int elsewhere = 0);
   Coupling coupling() const noexcept { return coupling_; }
   const Options& options() const noexcept { return options_; }
-  UpdateOperands operands(std::size_t device) const;
+  UpdateOperands operands(std::size_t device);
 
   // kPull: StepParameters::pull and ::reference (an index into operands().references) of the last update of this round.
   // Read both before the round's synchronize().
@@ -95,17 +100,24 @@ class Synchronizer {
   // By device: the event after which operands(d).gradient is complete.
   std::span<const engine::Event> reduced() { return center_->record(); }
 
-  // kServer. Pushes the gradient of replica number `learner` over all devices, after `ready`. Returns the event after
-  // which the gradient may change.
+  // kServer, in one process. Pushes the gradient of replica number `learner` over all devices, after `ready`. Returns
+  // the event after which the gradient may change.
   engine::Event push(std::size_t learner, const engine::Event& ready, float learning_rate);
-  // kServer. The server's weights on the first device; they are complete after server().pushed().
-  const float* server_weights() const { return center_->present(0); }
+  // kServer. The server's weights on the first device; they are complete after server().pushed(). Of several processes
+  // each serves its own shard: the other elements are as old as the last time that somebody has written them.
+  float* server_weights() const { return center_->present(0); }
   ParameterServer& server() { return *server_; }
+  engine::Stream& server_stream() const { return center_->stream(0); }
+  const Shards& shards() const noexcept { return shards_; }
 
-  // The model of a run is z under kPull, the server's weights under kServer, the replica under kNone, and otherwise the
-  // replicas' mean, which equals z right after an averaging. If must_gather(), call gather() before read_model(), and
-  // not otherwise. gather() enqueues the replicas' mean. It waits for `ready` as synchronize() does, and returns by
-  // device the event after which the weights may change.
+  // kShared. Work that is enqueued next on the averaging streams may read the shared weights: it follows `ready`, after
+  // which replica j of device d has taken its steps. Later steps must wait for it.
+  void read_shared_after(std::span<const std::vector<engine::Event>> ready);
+
+  // The model of a run is z under kPull, the server's weights under kServer, the shared weights under kShared, the
+  // replica under kNone, and otherwise the replicas' mean, which equals z right after an averaging. If must_gather(),
+  // call gather() before read_model(), and not otherwise. gather() enqueues the replicas' mean. It waits for `ready` as
+  // synchronize() does, and returns by device the event after which the weights may change.
   bool must_gather(bool right_after_averaging) const noexcept {
     return coupling_ == Coupling::kGradient || (coupling_ == Coupling::kAssign && !right_after_averaging);
   }
@@ -174,7 +186,10 @@ class Synchronizer {
   std::int64_t elements_;
   std::int64_t frozen_;  // elements behind them that no scheme touches
   std::optional<Center> center_;
+  Shards shards_;
+  int process_ = 0;
   std::optional<ParameterServer> server_;  // works on z of the first device, on that device's averaging stream
+  engine::SharedWeights shared_;           // z of the only device
   std::optional<GradientSpread> spread_;
   bool is_measured_ = false;
   std::optional<CopyComparison> comparison_;

@@ -87,6 +87,7 @@ double Measuring::message_seconds(std::size_t elements) {
 }
 
 void Measuring::fit() {
+  gpus_ = std::make_unique<GpuSum>(world_);
   std::vector<MessageTime> messages;
   for (const std::size_t elements : kMessages) {
     messages.push_back({static_cast<double>(elements * sizeof(float)), message_seconds(elements)});
@@ -127,11 +128,15 @@ void Measuring::measure(std::size_t elements) {
   };
   std::vector<Sum> sums;
   for (const Method& method : methods_) sums.push_back(prepare(method, values));
+  const bool has_gpus = gpus_ != nullptr && gpus_->problem().empty();
+  if (has_gpus) gpus_->prepare(elements);
+  const std::function<void()> over_gpus = [this] { gpus_->run(); };
   const int calls = calls_for(elements);
-  Seconds own(methods_.size() + 1);
+  Seconds own(methods_.size() + (has_gpus ? 2 : 1));
   for (int turn = -kWarmUpTurns; turn < measurements_.turns; ++turn) {
     for (std::size_t m = 0; m < own.size(); ++m) {
-      const double seconds = m < sums.size() ? seconds_of(methods_[m], *sums[m], calls) : seconds_of(copying, calls);
+      const double seconds = m < sums.size() ? seconds_of(methods_[m], *sums[m], calls)
+                                             : seconds_of(m == sums.size() ? copying : over_gpus, calls);
       if (turn >= 0) own[m].push_back(seconds);
     }
   }
@@ -156,30 +161,29 @@ void Measuring::report(std::size_t elements, int calls, const Seconds& seconds) 
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const double sent_bytes = 2.0 * 4.0 * static_cast<double>(elements) * (world_.size() - 1) / world_.size();
   for (std::size_t m = 0; m < seconds.size(); ++m) {
+    const bool is_method = m < methods_.size();
     const bool is_copy = m == methods_.size();
+    const char* const name = is_method ? methods_[m].name : is_copy ? "memcpy" : "NCCL";
     const Summary summary = summarize(seconds[m]);
-    nlohmann::ordered_json row = {{"name", is_copy ? "memcpy" : methods_[m].name},
-                                  {"seconds", to_json(summary)},
-                                  {"fastest_seconds", fastest(seconds[m])}};
+    nlohmann::ordered_json row = {
+        {"name", name}, {"seconds", to_json(summary)}, {"fastest_seconds", fastest(seconds[m])}};
     std::string comparison;
     if (methods_.back().is_blocking) {
       const Summary ratio = summarize(ratios(seconds[methods_.size() - 1], seconds[m]));
       row["speed_over_blocking"] = to_json(ratio);
       comparison = fmt::format("{:5.2f} of the speed of MPI_Allreduce  ", ratio.median);
     }
-    if (link_ && !is_copy && methods_[m].algorithm) {
+    if (link_ && is_method && methods_[m].algorithm) {
       row["predicted_seconds"] =
           predicted_seconds(*methods_[m].algorithm, *link_, seconds_per_added_byte_, world_.size(), elements);
     }
     const double bytes = is_copy ? 4.0 * static_cast<double>(elements) : sent_bytes;
     row["gigabytes_per_second"] = bytes / summary.median / 1e9;
     rows.push_back(row);
-    fmt::print(stderr, "{:>9} floats  {:<24} {:10.1f} us  {}spread {:.1f} %\n", elements,
-               row["name"].get<std::string>(), summary.median * 1e6, comparison, summary.spread() * 100.0);
+    fmt::print(stderr, "{:>9} floats  {:<24} {:10.1f} us  {}spread {:.1f} %\n", elements, name, summary.median * 1e6,
+               comparison, summary.spread() * 100.0);
   }
-  if (link_) {
-    rows.push_back({{"name", "NCCL"}, {"skipped", "NCCL sums vectors of GPUs, and these are vectors of processors"}});
-  }
+  if (gpus_ && !gpus_->problem().empty()) rows.push_back({{"name", "NCCL"}, {"skipped", gpus_->problem()}});
   print_result("all-reduce between processes beside MPI's", {{"processes", world_.size()},
                                                              {"elements", elements},
                                                              {"calls_per_turn", calls},

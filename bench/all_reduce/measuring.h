@@ -10,6 +10,7 @@
 
 #include "bench/all_reduce/algorithms.h"
 #include "bench/all_reduce/cost_model.h"
+#include "bench/all_reduce/gpu_sum.h"
 #include "bench/all_reduce/measured_transport.h"
 #include "bench/support/harness.h"
 #include "engine/process/world.h"
@@ -41,11 +42,11 @@ class Measuring {
 
   // Measures messages between pairs of ranks, and additions, for the predictions. Prints a row.
   void fit();
-  // The methods take turns, and memcpy with them. Prints a row.
+  // The methods take turns, and memcpy with them; so does NCCL after fit(), if each rank has a GPU. Prints a row.
   void measure(std::size_t elements);
 
  private:
-  // Seconds of a call: the slowest rank's, by contender and turn. Filled on rank 0.
+  // Seconds of a call: the slowest rank's, by contender and turn: the methods, memcpy, and NCCL. Filled on rank 0.
   using Seconds = std::vector<std::vector<double>>;
   using Sum = std::unique_ptr<engine::process::PreparedAllReduce>;
 
@@ -64,6 +65,7 @@ class Measuring {
   const Measurements measurements_;
   std::optional<LinkCosts> link_;
   double seconds_per_added_byte_ = 0.0;
+  std::unique_ptr<GpuSum> gpus_;  // null: NCCL is not asked for
 };
 
 }  // namespace arbalest::bench

@@ -68,7 +68,9 @@ int convert(const ConvertArguments& arguments) {
 int verify(const VerifyArguments& arguments) {
   constexpr std::size_t kMostLines = 20;
   const jobs::JobOptions job = load(arguments.job);
-  const jobs::DatasetVerification result = jobs::verify_dataset(job, data_root(arguments.data_root));
+  warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
+  const jobs::DatasetVerification result =
+      jobs::verify_dataset(job, data_root(arguments.data_root), arguments.job.path);
   log_warnings(result.warnings);
   for (const std::string& problem : result.problems) spdlog::error("{}", problem);
   for (const jobs::SplitVerification& split : result.splits) {
@@ -121,7 +123,8 @@ void add_verify(CLI::App& data, Command& chosen) {
       "  arbalest data verify configs/lenet-mnist.txtpb\n"
       "\n"
       "Lists the examples that cannot be read (the first one in an array or in a file of MNIST or CIFAR).\n"
-      "Exits with 4 if there are any.\n"
+      "Exits with 4 if there are any. So it does if a list of class names is wrong, or if RUN/job.txtpb is\n"
+      "verified and the names are others than those of RUN/model.safetensors.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);

@@ -6,7 +6,7 @@
 
 namespace arbalest::cli {
 
-void add_run_arguments(CLI::App& command, RunArguments& arguments) {
+void add_model_arguments(CLI::App& command, RunArguments& arguments) {
   command.add_option("RUN", arguments.run, "Directory of the run, or of one of its checkpoints")
       ->required()
       ->check(check_name);
@@ -16,6 +16,10 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
                   "checkpoint")
       ->type_name("best|last|N")
       ->check(check_name);
+}
+
+void add_run_arguments(CLI::App& command, RunArguments& arguments) {
+  add_model_arguments(command, arguments);
   command
       .add_option(
           "--devices", arguments.devices,

@@ -18,7 +18,9 @@ struct RunArguments {
   std::vector<std::string> devices;  // empty: those of the run
 };
 
-// Adds RUN, --checkpoint and --devices. `arguments` must outlive the parsing.
+// Adds RUN and --checkpoint. `arguments` must outlive the parsing.
+void add_model_arguments(CLI::App& command, RunArguments& arguments);
+// Adds them and --devices.
 void add_run_arguments(CLI::App& command, RunArguments& arguments);
 
 // Replaces RUN by its full path. Throws kUsage unless it is the directory of a run or checkpoint.

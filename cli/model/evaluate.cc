@@ -1,4 +1,5 @@
 // arbalest evaluate RUN
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -43,8 +44,11 @@ std::string data_root_of(const EvaluateArguments& arguments) {
 }
 
 // The score of the model on the set, as it was when the model was saved; none if it is not known.
-std::optional<double> saved_score(const ChosenModel& model, const jobs::JobOptions& job, jobs::EvaluationSet set) {
-  if (model.summary) return model.summary->score(set);
+std::optional<double> saved_score(const ChosenModel& model, const jobs::JobOptions& job, jobs::EvaluationSet set,
+                                  const std::string& name) {
+  if (model.summary) {
+    return (set == jobs::EvaluationSet::kTest ? model.summary->test : model.summary->validation).value(name);
+  }
   const auto judged = job.data.has_validation() ? jobs::EvaluationSet::kValidation : jobs::EvaluationSet::kTest;
   return model.best && set == judged ? std::optional(model.best->score) : std::nullopt;
 }
@@ -56,25 +60,27 @@ int evaluate(EvaluateArguments arguments) {
   const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.run.devices);
   const ChosenModel model = choose_model(arguments.run);
   log_warnings(job.warnings);
+  warn_of_unused_data_root(job, arguments.data_root, (run / jobs::kJobFile).string());
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);
   const jobs::EvaluationResult result =
       jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
   log_warnings(result.warnings);
-  const std::string metric = arguments.split + (result.rmse ? "_rmse" : "_accuracy");
-  const double score = result.rmse.value_or(result.accuracy);
-  if (const std::optional<double> saved = saved_score(model, job, set); saved && *saved != score) {
+  const std::string& name = dataflow::score_of(result.metrics).name;
+  const std::optional<double> score = result.scores.value(name);
+  if (const std::optional<double> saved = saved_score(model, job, set, name); saved && *saved != score) {
     spdlog::warn(
-        "{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device is "
+        "{}_{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device is "
         "another than then",
-        metric, score, *saved, arguments.run.run);
+        arguments.split, name, score.value_or(std::nan("")), *saved, arguments.run.run);
   }
   if (arguments.json) {
     fmt::print("{}\n", jobs::to_json(result).dump(2));
   } else {
-    fmt::print("{} {}\n", metric, score);
-    if (result.top5_accuracy) fmt::print("{}_top5_accuracy {}\n", arguments.split, *result.top5_accuracy);
-    fmt::print("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.loss), result.examples);
+    for (const jobs::Score& each : result.scores) {
+      if (each.value && each.name != "loss") fmt::print("{}_{} {}\n", arguments.split, each.name, *each.value);
+    }
+    fmt::print("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.scores.loss()), result.examples);
     if (result.classes) fmt::print("\n{}", jobs::class_report(*result.classes));
   }
   return kOk;

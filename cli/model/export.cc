@@ -42,6 +42,7 @@ int run_export(ExportArguments arguments) {
   options.output = arguments.output;
   options.format = arguments.format == "onnx" ? jobs::ExportFormat::kOnnx : jobs::ExportFormat::kSafetensors;
   const jobs::ExportReport report = jobs::export_model(job, model.path, model.sha256, options);
+  log_warnings(report.warnings);
   if (arguments.json) {
     const nlohmann::ordered_json row = {{"file", arguments.output},
                                         {"format", arguments.format},
@@ -72,9 +73,7 @@ Command add_export(CLI::App& program) {
       "models that predict numbers. The same model gives the same bytes.\n"
       "\n" +
       std::string(kExitCodesHelp));
-  command->add_option("RUN", arguments->run.run, "Directory of the run, or of one of its checkpoints")
-      ->required()
-      ->check(check_name);
+  add_model_arguments(*command, arguments->run);
   command->add_option("--output", arguments->output, "File to write; it is replaced if it exists")
       ->type_name("FILE")
       ->required()
@@ -82,12 +81,6 @@ Command add_export(CLI::App& program) {
   command->add_option("--format", arguments->format, "Format of the file (default: onnx)")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"onnx", "safetensors"}));
-  command
-      ->add_option("--checkpoint", arguments->run.checkpoint,
-                   "Model to export instead of the final one: best, last (the newest checkpoint), or the number of a "
-                   "checkpoint")
-      ->type_name("best|last|N")
-      ->check(check_name);
   command->add_flag("--softmax", arguments->options.softmax,
                     "Add the output 'probabilities', the softmax of the logits (onnx)");
   command->add_flag("--json", arguments->json, "Print JSON");

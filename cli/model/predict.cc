@@ -1,4 +1,4 @@
-// arbalest predict RUN [INPUT]
+// arbalest predict RUN [INPUT]...
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +25,6 @@
 #include "cli/model/line_reader.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
-#include "jobs/export/atomic_file.h"
 #include "jobs/messages/progress_bar.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
@@ -36,6 +34,7 @@
 #include "jobs/predict/prediction_input.h"
 #include "jobs/predict/prediction_text.h"
 #include "jobs/predict/predictor.h"
+#include "jobs/report/output_file.h"
 
 namespace arbalest::cli {
 
@@ -43,27 +42,26 @@ namespace {
 
 struct PredictArguments {
   RunArguments run;
-  std::string input;
-  int top = 5;
-  jobs::PredictionFormat format = jobs::PredictionFormat::kJsonl;
+  std::vector<std::string> inputs;
+  std::optional<int> top;
+  std::string format;
   std::string output;
   bool skip_errors = false;
   bool latency = false;
   bool json = false;
+
+  int most_choices() const { return top.value_or(5); }
+  jobs::PredictionFormat form() const {
+    if (format == "csv") return jobs::PredictionFormat::kCsv;
+    return format == "text" ? jobs::PredictionFormat::kText : jobs::PredictionFormat::kJsonl;
+  }
 };
 
 // Takes the lines: standard output, or a file that appears when all lines are written.
 class Lines {
  public:
   explicit Lines(const std::string& path) {
-    if (path.empty()) return;
-    try {
-      jobs::refuse_special_file(path);
-      file_.emplace(path);
-    } catch (const engine::Error& error) {
-      if (error.kind() == engine::ErrorKind::kOutOfMemory) throw;
-      engine::fail(engine::ErrorKind::kUsage, "{}; name another file with --output", error.what());
-    }
+    if (!path.empty()) file_ = jobs::open_output_file("--output", path);
   }
 
   // False: nobody reads them any more.
@@ -75,14 +73,14 @@ class Lines {
     print_result(line);
     return std::ferror(stdout) == 0;
   }
-  bool flush() { return file_.has_value() || std::fflush(stdout) == 0; }
+  bool flush() { return file_ != nullptr || std::fflush(stdout) == 0; }
   void commit() {
     if (file_) file_->commit();
   }
   bool are_on_terminal() const { return !file_ && isatty(STDOUT_FILENO) == 1; }
 
  private:
-  std::optional<jobs::AtomicFile> file_;
+  std::unique_ptr<jobs::AtomicFile> file_;
 };
 
 // Shows on standard error how far the work is, if that is a terminal on which no lines appear.
@@ -135,12 +133,13 @@ struct Outcome {
 
 Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedModel& model, Lines& lines,
                       const std::atomic<int>& stop_signal) {
-  const jobs::PredictionText text(model.description, arguments.format, arguments.top, /*has_files=*/true);
-  jobs::LinePredictor predictor(model, arguments.top);
+  const jobs::PredictionText text(model.description, arguments.form(), arguments.most_choices(), /*has_files=*/true);
+  jobs::LinePredictor predictor(model, arguments.most_choices());
   Outcome outcome;
   if (!lines.write(text.header()) || !lines.flush()) return {.first_error = {}, .is_whole = false};
   LineReader input(stop_signal);
   while (const std::optional<std::string> line = input.next()) {
+    if (line->empty()) continue;  // as in a list
     const jobs::Prediction prediction = predictor.predict(*line);
     outcome.count(*line, prediction);
     outcome.is_whole = lines.write(text.line(*line, prediction)) && lines.flush();
@@ -149,16 +148,17 @@ Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedMo
   return outcome;
 }
 
-Outcome predict_input(const PredictArguments& arguments, const jobs::DescribedModel& model, Lines& lines,
-                      const std::atomic<int>& stop_signal) {
-  const jobs::PredictionInput input = jobs::open_input(model.description, arguments.input);
+Outcome predict_inputs(const PredictArguments& arguments, const jobs::DescribedModel& model, Lines& lines,
+                       const std::atomic<int>& stop_signal) {
+  const jobs::PredictionInput input = jobs::open_inputs(model.description, arguments.inputs);
   log_warnings(input.warnings);
-  const jobs::PredictionText text(model.description, arguments.format, arguments.top, input.data->has_files());
+  const int top = arguments.most_choices();
+  const jobs::PredictionText text(model.description, arguments.form(), top, input.data->has_files());
   jobs::BatchPredictor predictor(model.job, model.tensors, input.data->size());
   Outcome outcome;
   if (!lines.write(text.header())) return {.first_error = {}, .is_whole = false};
   Progress progress(input.data->size(), lines);
-  predictor.predict(*input.data, arguments.top, [&](std::int64_t example, const jobs::Prediction& prediction) {
+  predictor.predict(*input.data, top, [&](std::int64_t example, const jobs::Prediction& prediction) {
     outcome.count(input.data->source(example), prediction);
     outcome.is_whole = lines.write(text.line(input.data->source(example), prediction)) && stop_signal == 0;
     progress.show(example + 1);
@@ -173,21 +173,39 @@ int report_latency(const PredictArguments& arguments, const jobs::DescribedModel
   return kOk;
 }
 
+void check_latency(const PredictArguments& arguments) {
+  using engine::ErrorKind;
+  if (!arguments.inputs.empty()) {
+    engine::fail(ErrorKind::kUsage, "--latency measures with random examples; leave out '{}'",
+                 arguments.inputs.front());
+  }
+  if (arguments.top || !arguments.format.empty() || !arguments.output.empty() || arguments.skip_errors) {
+    engine::fail(
+        ErrorKind::kUsage,
+        "--latency prints no predictions; leave out --top, --format, --output and --skip-errors (--json prints "
+        "the measurement as JSON)");
+  }
+}
+
 void check(const PredictArguments& arguments) {
   using engine::ErrorKind;
-  if (arguments.input.empty() && !arguments.latency) {
+  if (arguments.latency) return check_latency(arguments);
+  if (arguments.inputs.empty()) {
     engine::fail(ErrorKind::kUsage,
                  "an input is missing: an image, a folder, a list of images, an array (.npy), or - for standard input");
   }
-  if (!arguments.input.empty() && arguments.latency) {
-    engine::fail(ErrorKind::kUsage, "--latency measures with random examples; leave out '{}'", arguments.input);
+  if (arguments.inputs.size() > 1 && std::ranges::find(arguments.inputs, "-") != arguments.inputs.end()) {
+    engine::fail(ErrorKind::kUsage, "- for standard input must be the only input");
   }
-  if (arguments.latency && (!arguments.output.empty() || arguments.skip_errors)) {
-    engine::fail(ErrorKind::kUsage, "--latency predicts nothing to keep; leave out --output and --skip-errors");
-  }
-  if (arguments.json && !arguments.latency) {
+  if (arguments.json) {
     engine::fail(ErrorKind::kUsage, "--json is for --latency; predictions are JSON by default (--format)");
   }
+}
+
+// The command was stopped by a signal; lines on standard output show by themselves how far it came.
+void tell_stop(const PredictArguments& arguments, const Outcome& outcome) {
+  if (arguments.output.empty()) return;
+  spdlog::warn("stopped after {}; '{}' is not written", jobs::counted(outcome.examples, "example"), arguments.output);
 }
 
 int predict(PredictArguments arguments) {
@@ -198,12 +216,16 @@ int predict(PredictArguments arguments) {
   const jobs::DescribedModel model = jobs::read_described_model(
       jobs::load_for_evaluation(job_file.string(), arguments.run.devices), chosen.path, chosen.sha256);
   log_warnings(model.job.warnings);
+  log_warnings(model.warnings);
   if (arguments.latency) return report_latency(arguments, model);
   const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once\n");
   Lines lines(arguments.output);
-  const Outcome outcome = arguments.input == "-" ? predict_lines(arguments, model, lines, stop_signal)
-                                                 : predict_input(arguments, model, lines, stop_signal);
-  if (stop_signal != 0) return kSignalBase + stop_signal;
+  const Outcome outcome = arguments.inputs.front() == "-" ? predict_lines(arguments, model, lines, stop_signal)
+                                                          : predict_inputs(arguments, model, lines, stop_signal);
+  if (stop_signal != 0) {
+    tell_stop(arguments, outcome);
+    return kSignalBase + stop_signal;
+  }
   if (outcome.is_whole) lines.commit();
   if (outcome.failed == 0) return kOk;
   spdlog::log(arguments.skip_errors ? spdlog::level::warn : spdlog::level::err,
@@ -221,34 +243,31 @@ Command add_predict(CLI::App& program) {
   command->footer(
       "Examples:\n"
       "  arbalest predict runs/pets-20250131-142530 photo.jpg --format text\n"
+      "  arbalest predict runs/pets-20250131-142530 holiday/*.jpg --top 1\n"
       "  arbalest predict runs/pets-20250131-142530 photos --top 1 --format csv --output labels.csv\n"
       "  find photos -name '*.jpg' | arbalest predict runs/pets-20250131-142530 -\n"
       "  arbalest predict runs/pets-20250131-142530 --latency\n"
       "\n"
-      "An image that cannot be read gets a line with an error, and the exit code is 4 (--skip-errors: 0).\n"
+      "An image or row that cannot be read gets a line with an error, and the exit code is 4 (--skip-errors: 0).\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_run_arguments(*command, arguments->run);
   command
-      ->add_option("INPUT", arguments->input,
-                   "An image (JPEG, PNG); a folder of images; a text file with the path of an image per line, "
-                   "relative to its folder; an array (.npy); or -, which reads paths from standard input and answers "
-                   "each line at once")
+      ->add_option("INPUT", arguments->inputs,
+                   "Images (JPEG, PNG), folders of images, and text files with the path of an image per line, "
+                   "relative to their folder; or one array (.npy); or -, which reads paths from standard input and "
+                   "answers each line at once")
       ->check([](const std::string& name) { return name == "-" ? "" : check_name(name); });
   command->add_option("--top", arguments->top, "Most probable classes to print (default: 5)")
       ->type_name("K")
       ->check(CLI::Range(1, 1'000'000));
-  const std::map<std::string, jobs::PredictionFormat> formats = {{"jsonl", jobs::PredictionFormat::kJsonl},
-                                                                 {"csv", jobs::PredictionFormat::kCsv},
-                                                                 {"text", jobs::PredictionFormat::kText}};
   command->add_option("--format", arguments->format, "Form of the lines (default: jsonl)")
       ->type_name("jsonl|csv|text")
-      ->transform(CLI::Transformer(formats, CLI::ignore_case).description(""))
-      ->option_text("jsonl|csv|text");
+      ->transform(CLI::IsMember({"jsonl", "csv", "text"}, CLI::ignore_case).description(""));
   command->add_option("--output", arguments->output, "File for the lines, which is written whole or not at all")
       ->type_name("FILE")
       ->check(check_name);
-  command->add_flag("--skip-errors", arguments->skip_errors, "Exit with 0 even if some images cannot be read");
+  command->add_flag("--skip-errors", arguments->skip_errors, "Exit with 0 even if some images or rows cannot be read");
   command->add_flag("--latency", arguments->latency,
                     "Measure instead: percentiles of single examples, and images per second of mini-batches");
   command->add_flag("--json", arguments->json, "Print the measurement as JSON");

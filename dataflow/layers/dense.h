@@ -6,6 +6,13 @@
 
 namespace arbalest::dataflow {
 
+// The way in which the devices of a run divide a layer's weights (docs/parallelism.md).
+enum class DenseSplit {
+  kNone,
+  kColumns,  // each device computes some of the outputs
+  kRows      // each device uses some of the inputs
+};
+
 class DenseLayer final : public Layer {
  public:
   struct Options {
@@ -13,9 +20,12 @@ class DenseLayer final : public Layer {
     bool has_bias = true;
     ParameterOptions weight{.initializer = kDefaultWeight};
     ParameterOptions bias{.initializer = kDefaultBias};
+    DenseSplit split = DenseSplit::kNone;  // over several devices; one device always has the whole layer
   };
   explicit DenseLayer(const Options& options, std::optional<engine::ActivationFunction> activation = std::nullopt)
       : options_(options), activation_(activation) {}
+
+  const Options& options() const noexcept { return options_; }
 
   std::string_view kind() const override { return "dense"; }
   std::string width_field() const override { return "units"; }

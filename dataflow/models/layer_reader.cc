@@ -18,6 +18,7 @@
 #include "dataflow/layers/outputs/classification.h"
 #include "dataflow/layers/outputs/softmax.h"
 #include "dataflow/layers/outputs/squared_error.h"
+#include "dataflow/models/accuracy_reader.h"
 
 namespace arbalest::dataflow {
 
@@ -107,7 +108,7 @@ class LayerReader {
       case LayerKind::kSoftmax:
         return std::make_shared<SoftmaxLayer>();
       case LayerKind::kAccuracy:
-        return std::make_shared<AccuracyLayer>();
+        return accuracy(message_.accuracy());
       case LayerKind::kBatchNorm:
         return batch_norm(message_.batch_norm());
       case LayerKind::kEmbedding:
@@ -166,13 +167,19 @@ class LayerReader {
                                                               .count_padding = message.count_padding()});
   }
 
+  static DenseSplit split_of(v1::Dense::Split split) {
+    if (split == v1::Dense::COLUMNS) return DenseSplit::kColumns;
+    return split == v1::Dense::ROWS ? DenseSplit::kRows : DenseSplit::kNone;
+  }
+
   std::shared_ptr<const Layer> dense(const v1::Dense& message) {
     report("dense.units", message.has_units() ? out_of_range("units", message.units(), kUnits)
                                               : "units is missing: how many features the output has");
     return std::make_shared<DenseLayer>(DenseLayer::Options{.units = message.units(),
                                                             .has_bias = message.use_bias(),
                                                             .weight = parameter(message.weight(), "dense.weight"),
-                                                            .bias = bias(message, "dense.bias")});
+                                                            .bias = bias(message, "dense.bias"),
+                                                            .split = split_of(message.split())});
   }
 
   std::shared_ptr<const Layer> embedding(const v1::Embedding& message) {
@@ -223,6 +230,13 @@ class LayerReader {
            out_of_range("label_smoothing", message.label_smoothing(), below(0.0F, 1.0F)));
     return std::make_shared<SoftmaxCrossEntropyLayer>(
         SoftmaxCrossEntropyLayer::Options{.weight = message.weight(), .label_smoothing = message.label_smoothing()});
+  }
+
+  std::shared_ptr<const Layer> accuracy(const v1::Accuracy& message) {
+    FieldIssues issues;
+    std::shared_ptr<const Layer> layer = read_accuracy(message, issues);
+    for (const FieldIssue& issue : issues.all()) report("accuracy." + issue.path, issue.message);
+    return layer;
   }
 
   std::shared_ptr<const Layer> dropout(const v1::Dropout& message) {

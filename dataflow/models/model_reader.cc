@@ -1,5 +1,6 @@
 #include "dataflow/models/model_reader.h"
 
+#include "dataflow/models/accuracy_reader.h"
 #include "dataflow/models/layer_reader.h"
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
@@ -34,9 +35,12 @@ std::vector<LayerDescription> read_model(const v1::Model& model, const InputDesc
   if (!model.has_zoo() && layers.empty()) {
     issues.add("", "the model is empty; choose one, as in model { zoo { lenet {} } }, or list its layers");
   }
-  if (!model.has_zoo()) return layers;
-  if (!layers.empty()) issues.add("layers", "the model has both zoo and layers; remove one of them");
-  return read_zoo(model.zoo(), input, issues);
+  if (model.has_zoo()) {
+    if (!layers.empty()) issues.add("layers", "the model has both zoo and layers; remove one of them");
+    layers = read_zoo(model.zoo(), input, issues);
+  }
+  if (model.has_accuracy()) append_accuracy(model.accuracy(), layers, issues);
+  return layers;
 }
 
 }  // namespace arbalest::dataflow

@@ -12,7 +12,8 @@ namespace arbalest::dataflow {
 // The layers of `model`, which must have its defaults (fill_defaults), for data of the form `input`. If `input` has no
 // classes, the data is unknown, and a model of the zoo has no layers. Adds an issue for every value out of its range,
 // with its path in `model`; a layer with such a value is not sound. Whether the layers fit together is checked by
-// Graph::build. The i-th layer returned is model.layers(i), unless the model comes from the zoo.
+// Graph::build. The i-th layer returned is model.layers(i), unless the model comes from the zoo; model.accuracy adds a
+// last one.
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues);
 
 }  // namespace arbalest::dataflow

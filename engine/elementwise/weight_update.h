@@ -119,6 +119,28 @@ struct RmsPropStep {
   }
 };
 
+struct AdagradStep {
+  using Options = Adagrad;
+  static constexpr int kSlots = 1;
+  static constexpr int kSquares = 0;
+  RangeTerms terms;
+  float epsilon;
+
+  static ARBALEST_HOST_DEVICE AdagradStep make(const Adagrad& options, const StepParameters& step,
+                                               const UpdateRange& range, float gradient_scale) {
+    return {range_terms(step, range, options.weight_decay, gradient_scale), options.epsilon};
+  }
+  ARBALEST_HOST_DEVICE bool refuses(float weight, float gradient) const {
+    return is_too_large(decayed(weight, gradient, terms));
+  }
+  ARBALEST_HOST_DEVICE float move(float weight, float gradient, ElementState& state) const {
+    const float g = decayed(weight, gradient, terms);
+    const float q = state.slots[0] + g * g;
+    state.slots[0] = q;
+    return -(terms.learning_rate * (g / (std::sqrt(q) + epsilon)));
+  }
+};
+
 struct AdamWStep {
   using Options = AdamW;
   static constexpr int kSlots = 2;
@@ -201,6 +223,7 @@ void with_step(const UpdateRule& rule, const Body& body) {
     if (rms_prop->momentum == 0.0F) return body(StepKind<RmsPropStep<false>>(), *rms_prop);
     return body(StepKind<RmsPropStep<true>>(), *rms_prop);
   }
+  if (const auto* adagrad = std::get_if<Adagrad>(&rule)) return body(StepKind<AdagradStep>(), *adagrad);
   return body(StepKind<AdamWStep>(), std::get<AdamW>(rule));
 }
 

@@ -1,5 +1,6 @@
 #include "engine/host/completions.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "engine/stream.h"
@@ -7,6 +8,8 @@
 namespace arbalest::engine {
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 constexpr auto kNap = std::chrono::microseconds(20);
 
@@ -46,6 +49,23 @@ std::uint64_t Completions::take() {
       collect_passed();
     }
   }
+  return pop();
+}
+
+std::optional<std::uint64_t> Completions::take_within(double seconds) {
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  std::unique_lock lock(mutex_);
+  collect_passed();
+  while (values_.empty()) {
+    const Clock::time_point now = Clock::now();
+    if (now >= end) return std::nullopt;
+    added_.wait_until(lock, watched_.empty() ? end : std::min(end, now + kNap));
+    collect_passed();
+  }
+  return pop();
+}
+
+std::uint64_t Completions::pop() {
   const std::uint64_t value = values_.front();
   values_.erase(values_.begin());
   return value;

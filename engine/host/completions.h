@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "engine/event.h"
@@ -22,6 +23,8 @@ class Completions {
 
   // Returns the oldest value, and blocks the host until there is one. Some report must be under way.
   std::uint64_t take();
+  // Takes a value like take(), but returns none after `seconds` without one.
+  std::optional<std::uint64_t> take_within(double seconds);
   // Forgets all values and watched events. No stream may still report.
   void forget();
 
@@ -32,6 +35,7 @@ class Completions {
   };
 
   void collect_passed();
+  std::uint64_t pop();
 
   std::mutex mutex_;
   std::condition_variable added_;

@@ -1,4 +1,4 @@
-// CPU time of a thread.
+// CPU time of a thread, and of the process.
 #pragma once
 
 #include <ctime>
@@ -9,6 +9,13 @@ namespace arbalest::engine::host {
 inline double thread_cpu_seconds() noexcept {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);  // cannot fail: the clock is the calling thread's own
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// CPU seconds of all threads of the process so far.
+inline double process_cpu_seconds() noexcept {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 

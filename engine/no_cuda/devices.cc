@@ -20,6 +20,10 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> /*devi
   fail(ErrorKind::kDevice, "{}", kProblem);
 }
 
+std::shared_ptr<ExchangeGroup> make_cuda_exchange(std::span<Device* const> /*devices*/, process::World& /*world*/) {
+  fail(ErrorKind::kDevice, "{}", kProblem);
+}
+
 std::vector<std::string> cuda_kernel_choices(const Device& /*device*/) { fail(ErrorKind::kDevice, "{}", kProblem); }
 
 std::vector<LibraryVersion> cuda_library_versions() { return {}; }

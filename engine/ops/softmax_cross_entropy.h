@@ -7,7 +7,7 @@
 // a padded batch). Training multiplies output and gradient by `weight`; with several losses
 // (PrepareOptions::adds_to_loss) the outputs are summed.
 //
-// Inputs: logits, labels. Output: StepResult::loss_sum, a float32 [1].
+// Inputs: logits, labels. Output: StepResult::sums[kLossSum], a float32 [1].
 #pragma once
 
 #include "engine/layout.h"

@@ -2,7 +2,7 @@
 // t)^2. The gradient is that of the *mean* over labeled examples, 2 (p - t) / labeled, as in PyTorch's MSELoss (Caffe's
 // EuclideanLoss is half of that). A label that is NaN marks an example that does not count (in a padded batch).
 // Training multiplies output and gradient by `weight`; with several losses (PrepareOptions::adds_to_loss) the outputs
-// are summed. Inputs: predictions, labels. Output: StepResult::loss_sum, a float32 [1].
+// are summed. Inputs: predictions, labels. Output: StepResult::sums[kLossSum], a float32 [1].
 #pragma once
 
 #include "engine/layout.h"

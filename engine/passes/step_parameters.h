@@ -20,10 +20,14 @@ struct StepParameters {
   std::uint32_t reserved = 0;
 };
 
+// The most sums of a step: the loss and those of the model's metrics.
+inline constexpr int kMaxSums = 8;
+inline constexpr int kLossSum = 0;  // the number of the loss among them
+
 struct StepResult {
-  float loss_sum = 0.0F;        // over labeled examples of the mini-batch
-  float correct = 0.0F;         // labeled examples whose label has the largest logit (exact below 2^24)
-  float correct_top5 = 0.0F;    // labeled examples whose label is among the five largest (ops/accuracy.h)
+  // Sums over the labeled examples of the mini-batch. [kLossSum] is the loss; the others are written by the metric
+  // layer, and dataflow/metrics.h names them all. The rest is 0.
+  float sums[kMaxSums] = {};
   std::int32_t non_finite = 0;  // elements that the update refused, or that it left non-finite (ops/weight_update.h)
   float gradient_scale = 0.0F;  // clipping factor (ops/gradient_clip.h); 0 without clipping
 };

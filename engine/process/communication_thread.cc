@@ -155,7 +155,8 @@ void CommunicationThread::communicate(Progress& progress) {
       continue;
     }
     std::unique_lock lock(mutex_);
-    if (stops_ && progress.state() != Progress::State::kSpreading) return;
+    // A failure that was announced before the end is an order, and the others must hear of it.
+    if (stops_ && !has_orders_ && progress.state() != Progress::State::kSpreading) return;
     const double seconds = idling.next_sleep(now, !active_.empty());
     if (seconds > 0.0) ordered_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return has_orders_; });
   }

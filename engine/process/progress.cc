@@ -7,28 +7,47 @@
 
 namespace arbalest::engine::process {
 
+namespace {
+
+constexpr const char* kLookAtPeer =
+    "Look at its output and at its host, and start the run again, from its last checkpoint if it has one";
+
+}  // namespace
+
 Progress::Progress(Transport& transport, WatchdogOptions options, double now)
     : transport_(transport), watchdog_(transport, std::move(options), now), now_(now), awake_(now) {
   watchdog_.on_question([this](int channel) { return is_late(channel); });
 }
 
-// Whether others that wait for the operation of a channel wait for this rank itself. It is not late if it waits for
-// another rank in something that comes before the operation. All ranks begin their operations in the same order, but
-// the streams start the all-reduces in any order. So a rank that waits always waits for one that is behind it, and the
-// last one of them is late.
+// Whether this rank waits for another one in the operation.
+bool Progress::waits(const Active& active) const {
+  bool waits = false;
+  for (int peer = 0; peer < transport_.size(); ++peer) waits |= active.operation->waits_for(peer);
+  return waits && !active.operation->done();
+}
+
+// Whether others that wait for the operation of a channel, or for letters, wait for this rank itself. It is not late if
+// it waits for another rank in something that comes before the operation, or in anything that may come before a letter.
+// All ranks begin their operations in the same order, but the streams start the all-reduces in any order. So a rank
+// that waits always waits for one that is behind it, and the last one of them is late.
 bool Progress::is_late(int channel) const {
+  if (channel == kLetterChannel)
+    return std::ranges::none_of(active_, [this](const Active& active) { return waits(active); });
   const bool has_come = has_come_to(channel);
   return std::ranges::none_of(active_, [&](const Active& active) {
     if (active.channel == channel) return true;
-    if (active.channel == kDirectChannel || active.operation->done()) return false;
+    if (active.channel == kLetterChannel) return !has_come && waits(active);
+    if (is_beside(active.channel) || active.operation->done()) return false;
     return !has_come || (is_all_reduce_channel(channel) && is_all_reduce_channel(active.channel) &&
                          comes_before(active.channel, channel));
   });
 }
 
-// Whether this rank has begun the operation of a channel, or has enqueued it.
+// Whether this rank has begun the operation of a channel, or has enqueued it. A rank has come to an exchange only while
+// it is in one.
 bool Progress::has_come_to(int channel) const {
   if (channel == kSignalChannel) return state_ != State::kRunning;
+  if (channel == kExchangeChannel) return false;
   if (is_all_reduce_channel(channel)) return comes_before(channel, all_reduce_channel(enqueued_));
   return channel == last_control_ || (last_control_ != kSignalChannel && comes_before(channel, last_control_));
 }
@@ -57,7 +76,11 @@ void Progress::attempt(const Body& body) {
 }
 
 void Progress::forget(const Operation& operation) {
-  std::erase_if(active_, [&](const Active& active) { return active.operation == &operation; });
+  std::erase_if(active_, [&](const Active& active) {
+    if (active.operation != &operation) return false;
+    if (!is_beside(active.channel)) moved_at_ = awake_.seconds();
+    return true;
+  });
 }
 
 bool Progress::step(double now) {
@@ -102,9 +125,8 @@ void Progress::check_connection() {
   const Broken broken = std::move(broken_.front());
   broken_.erase(broken_.begin());
   if (watchdog_.has_parted(broken.peer)) return;  // its process has ended, and nobody waits for it
-  blame(broken.peer, fmt::format("{} is dead or cut off: its connection with rank {} has failed ({}). Look at its "
-                                 "output and at its host, and resume the run",
-                                 place_of(transport_, broken.peer), transport_.rank(), broken.reason));
+  blame(broken.peer, fmt::format("{} is dead or cut off: its connection with rank {} has failed ({}). {}",
+                                 place_of(transport_, broken.peer), transport_.rank(), broken.reason, kLookAtPeer));
 }
 
 // The connection of two ranks that do not watch each other may be cut, and a rank whose program hangs still sends
@@ -137,11 +159,13 @@ void Progress::check_operation(const Active& active, int peer) {
 }
 
 // Whether a rank that others have waited for since then hangs, if it is not in the same operation. A rank that works on
-// files may keep any other one waiting, which is then late itself.
+// files may keep any other one waiting, which is then late itself. A rank that is many operations behind, and ends one
+// after the other, is slow and does not hang.
 bool Progress::is_too_late(double since) const {
   const double now = awake_.seconds();
-  if (now - std::max(since, worked_at_) >= watchdog_.operation_timeout()) return true;
-  return stop_at_ && now - std::max({since, worked_at_, *stop_at_}) >= kStopTimeouts * watchdog_.peer_timeout();
+  const double moved = std::max({since, worked_at_, moved_at_});
+  if (now - moved >= watchdog_.operation_timeout()) return true;
+  return stop_at_ && now - std::max(moved, *stop_at_) >= kStopTimeouts * watchdog_.peer_timeout();
 }
 
 // Each rank waits for the farewell of all others.
@@ -167,17 +191,16 @@ void Progress::check_stop() {
   fail_here(
       {ErrorKind::kPeer,
        fmt::format("a signal asks for a stop, but {} has not answered within {:g} s, so the run ends at once; the "
-                   "model was not saved, and earlier checkpoints are intact",
+                   "model was not saved, and any earlier checkpoints are intact",
                    place_of(transport_, *missing), kAnswerSeconds)});
 }
 
 // The user has asked for an end, so a rank that got the signal ends at once.
 void Progress::blame_hanging(int peer, double waited, const std::string& where) {
   ends_at_once_ = has_called_;
-  blame(peer, fmt::format("{} hangs: it sends heartbeats, but others have waited for it for {:.0f} s {}{}. Look at its "
-                          "output and at its host, and resume the run",
+  blame(peer, fmt::format("{} hangs: it sends heartbeats, but others have waited for it for {:.0f} s {}{}. {}",
                           place_of(transport_, peer), waited, where,
-                          stop_at_ ? ", and a signal asks for a stop; the model was not saved" : ""));
+                          stop_at_ ? ", and a signal asks for a stop; the model was not saved" : "", kLookAtPeer));
 }
 
 void Progress::blame(int peer, const std::string& reason) {

@@ -50,7 +50,7 @@ class Progress {
   // A signal asks this process for a polite stop, which takes the agreement of all ranks. If the communication thread
   // of any rank does not answer within kAnswerSeconds, this rank fails, and must_end_at_once(). A rank that computes
   // for a long time does answer. From then on all ranks count a rank as hanging that is kStopTimeouts peer timeouts
-  // late for an operation.
+  // late for an operation, if no other operation has ended in that time.
   void request_stop() noexcept { calls_ = true; }
   bool must_end_at_once() const noexcept { return ends_at_once_; }
 
@@ -77,6 +77,7 @@ class Progress {
   void check_connection();
   void check_operations();
   void check_operation(const Active& active, int peer);
+  bool waits(const Active& active) const;
   bool is_late(int channel) const;
   bool has_come_to(int channel) const;
   bool is_too_late(double since) const;
@@ -94,6 +95,7 @@ class Progress {
   double spread_until_ = 0.0;
   double closing_since_ = 0.0;  // on the clock awake_
   double worked_at_ = 0.0;      // on the clock awake_: when last any rank worked on files
+  double moved_at_ = 0.0;       // on the clock awake_: when last an operation of all ranks has ended
   bool calls_ = false;
   bool has_called_ = false;
   std::optional<double> called_at_;  // on the clock awake_, while answers to the call are missing

@@ -121,7 +121,7 @@ void Watchdog::look_after(int rank) {
 std::string Watchdog::describe_dead(int rank, const Position& position, double silent_seconds) const {
   return fmt::format(
       "{} is dead, stopped or cut off: it has been silent for {:.1f} s. Its last heartbeat came from round {} ({}). "
-      "Look at its output and at its host, and resume the run",
+      "Look at its output and at its host, and start the run again, from its last checkpoint if it has one",
       place_of(transport_, rank), silent_seconds, position.round, phase_name(position.phase));
 }
 

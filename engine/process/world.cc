@@ -86,6 +86,11 @@ std::string World::receive(int from) {
   return std::move(receive.result());
 }
 
+void World::exchange(Operation& operation) {
+  ARBALEST_CHECK(communication_ != nullptr);
+  run_on(operation, kExchangeChannel);
+}
+
 void World::broadcast(std::string& bytes, int root) {
   Broadcast broadcast(bytes, root);
   run(broadcast);
@@ -161,7 +166,19 @@ void World::announce_failure(const Error& error) {
   if (communication_ != nullptr) communication_->announce_failure(error);
 }
 
+Mailbox& World::mailbox() {
+  ARBALEST_CHECK(communication_ != nullptr);
+  if (!mailbox_) mailbox_ = std::make_unique<Mailbox>(*communication_);
+  return *mailbox_;
+}
+
+// The farewell letters are not awaited (Mailbox::await). So all ranks first wait for each other in an operation, which
+// names a rank that hangs.
 void World::close() {
+  if (mailbox_) {
+    barrier();
+    mailbox_->say_farewell();
+  }
   if (communication_ != nullptr) communication_->close();
 }
 

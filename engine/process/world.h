@@ -14,6 +14,7 @@
 
 #include "engine/process/communication_thread.h"
 #include "engine/process/launch.h"
+#include "engine/process/mailbox.h"
 #include "engine/process/module_transport.h"
 #include "engine/process/operations/all_reduce.h"
 #include "engine/process/pending_flags.h"
@@ -92,6 +93,14 @@ class World {
   void send(std::string_view bytes, int to);
   std::string receive(int from);
 
+  // Runs an exchange of a split model, for which all ranks have an operation. Blocks, and throws like the operations.
+  // Any thread may call, but only one at a time, and all ranks must run the same exchanges in the same order.
+  void exchange(Operation& operation);
+
+  // Returns the letters between this process and the others, which a world of several processes has. All processes must
+  // ask for them, or none. One thread makes the first call.
+  Mailbox& mailbox();
+
   // Sets the method for the vectors that are prepared from now on.
   void set_all_reduce(AllReduceMethod method, const AllReduceOptions& options = {}) noexcept {
     all_reduce_method_ = method;
@@ -145,6 +154,7 @@ class World {
   void run(Operation& operation);
   void run_on(Operation& operation, int channel);
 
+  std::unique_ptr<Mailbox> mailbox_;  // outlives the thread that uses it; null: nobody has asked for it
   std::unique_ptr<CommunicationThread> communication_;  // null: one process
   FlagPool flags_;
   int rank_ = 0;

@@ -86,6 +86,10 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     each->clear_name();  // it follows from the name of the job file
     each->clear_learners();
     each->clear_devices();
+    each->clear_device_memory_mib();
+    for (auto& layer : *each->mutable_model()->mutable_layers()) {
+      if (layer.has_dense()) layer.mutable_dense()->clear_split();  // checkpoints hold whole layers
+    }
     for (auto& change : *each->mutable_synchronization()->mutable_switch_()) change.clear_learners();
     each->clear_checkpoint();
     each->mutable_data()->clear_class_names();

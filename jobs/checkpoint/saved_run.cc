@@ -3,6 +3,7 @@
 #include "engine/error.h"
 #include "jobs/checkpoint/learner_files.h"
 #include "jobs/checkpoint/text/run_state_text.h"
+#include "jobs/export/run_files.h"
 
 namespace arbalest::jobs {
 
@@ -12,8 +13,6 @@ using scheduler::TrainingState;
 namespace {
 
 constexpr const char* kStateFile = "state.txtpb";
-constexpr const char* kJobFile = "job.txtpb";
-constexpr const char* kModelFile = "model.safetensors";
 
 // The vectors of a TrainingState that have a file of their own. All but the first may be empty; they then have none.
 struct VectorFile {

@@ -1,6 +1,7 @@
 #include "jobs/export/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -49,6 +50,18 @@ bool is_partial(std::string_view name) {
   return ending > 0 && !number.empty() && number.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+std::vector<std::filesystem::path> partial_files_in(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code gone;
+    const bool is_file = entry->symlink_status(gone).type() == std::filesystem::file_type::regular;
+    if (is_file && is_partial(entry->path().filename().native())) found.push_back(entry->path());
+  }
+  return found;
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
@@ -56,7 +69,9 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), tem
   temporary_ += kPartialEnding;
   temporary_ += std::to_string(getpid());
   file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) fail_write(temporary_, errno);
+  if (file_ < 0) fail_write(path_, errno);
+  // The lock shows that the process lives. A file system without locks cannot show it.
+  static_cast<void>(flock(file_, LOCK_EX | LOCK_NB));
 }
 
 AtomicFile::~AtomicFile() {
@@ -64,11 +79,11 @@ AtomicFile::~AtomicFile() {
   if (!temporary_.empty()) unlink(temporary_.c_str());
 }
 
-void AtomicFile::write(std::span<const std::byte> bytes) { write_fully(file_, bytes, temporary_); }
+void AtomicFile::write(std::span<const std::byte> bytes) { write_fully(file_, bytes, path_); }
 
 void AtomicFile::close_file() {
   // Linux frees the descriptor even if close fails, but the failure may report a failed write.
-  if (close(std::exchange(file_, -1)) != 0) fail_write(temporary_, errno);
+  if (close(std::exchange(file_, -1)) != 0) fail_write(path_, errno);
 }
 
 void AtomicFile::replace() {
@@ -78,17 +93,10 @@ void AtomicFile::replace() {
 }
 
 void AtomicFile::commit() {
-  if (fsync(file_) != 0) fail_write(temporary_, errno);
+  if (fsync(file_) != 0) fail_write(path_, errno);
   replace();
   const std::filesystem::path directory = path_.parent_path();
   sync_directory(directory.empty() ? "." : directory);
-}
-
-void refuse_special_file(const std::filesystem::path& path) {
-  std::error_code unknown;  // opening the file then fails, too, and says why
-  const std::filesystem::file_status status = std::filesystem::status(path, unknown);
-  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) return;
-  engine::fail(engine::ErrorKind::kUsage, "'{}' is there and is no regular file; name another one", path.string());
 }
 
 void write_file(const std::filesystem::path& path, std::string_view text) {
@@ -98,15 +106,20 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 void remove_partial_files(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::vector<std::filesystem::path> found;
-  for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    std::error_code gone;
-    const bool is_file = entry->symlink_status(gone).type() == std::filesystem::file_type::regular;
-    if (is_file && is_partial(entry->path().filename().native())) found.push_back(entry->path());
+  for (const std::filesystem::path& path : partial_files_in(directory)) unlink(path.c_str());
+}
+
+void remove_partial_files_of(const std::filesystem::path& path) {
+  const std::string begin = path.filename().string() + std::string(kPartialEnding);
+  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
+  for (const std::filesystem::path& partial : partial_files_in(directory)) {
+    const std::string name = partial.filename().string();
+    if (!name.starts_with(begin) || name.find_first_not_of("0123456789", begin.size()) != std::string::npos) continue;
+    const int file = open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) continue;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(partial.c_str());
+    close(file);
   }
-  for (const std::filesystem::path& path : found) unlink(path.c_str());
 }
 
 }  // namespace arbalest::jobs

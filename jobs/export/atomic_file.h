@@ -38,12 +38,11 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// Throws kUsage if something else than a regular file has the name, such as a folder or a device: it would be replaced.
-void refuse_special_file(const std::filesystem::path& path);
-
 // Removes the partial files that killed processes have left in `directory`. No other process may write there. What
 // cannot be removed stays.
 void remove_partial_files(const std::filesystem::path& directory);
+// Removes the partial files of `path` whose processes are gone. What cannot be removed stays.
+void remove_partial_files_of(const std::filesystem::path& path);
 
 // Makes the names in a directory survive a power loss: renamed, added and removed ones.
 void sync_directory(const std::filesystem::path& directory);

@@ -30,6 +30,7 @@ constexpr const char* kColors = "colors";
 constexpr const char* kMean = "mean";
 constexpr const char* kStddev = "stddev";
 constexpr const char* kResize = "resize";
+constexpr const char* kInterpolation = "interpolation";
 constexpr const char* kCrop = "crop";
 constexpr const char* kOutputs = "outputs";
 constexpr const char* kClassNames = "class_names";
@@ -191,6 +192,7 @@ Metadata to_metadata(const ModelDescription& description) {
   if (description.input == Input::kImage && description.shape[0] == 1) metadata[kColors] = "gray";
   if (description.resize) {
     metadata[kResize] = std::to_string(*description.resize);
+    metadata[kInterpolation] = "bilinear, antialiased";  // dataflow/input/images/resample.h
     metadata[kCrop] = "center";
   }
   if (description.first_label != 0) metadata[kFirstLabel] = std::to_string(description.first_label);

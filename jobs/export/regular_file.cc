@@ -23,18 +23,23 @@ void RegularFile::open_at(int directory, const char* path, int flags) {
   const int error = fstat(file_, &status) == 0 ? 0 : errno;
   if (error == 0 && S_ISREG(status.st_mode)) {
     size_ = static_cast<std::uint64_t>(status.st_size);
+    names_ = status.st_nlink;
     return;
   }
   close(file_);
   throw FileError(error, error == 0 ? "not a regular file" : std::strerror(error));
 }
 
-void RegularFile::read(std::span<std::byte> bytes) {
+void RegularFile::read(std::span<std::byte> bytes) { read_at(offset_, bytes); }
+
+void RegularFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
+  offset_ = offset;
   while (!bytes.empty()) {
-    const ssize_t count = ::read(file_, bytes.data(), bytes.size());
+    const ssize_t count = pread(file_, bytes.data(), bytes.size(), static_cast<off_t>(offset_));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw FileError(errno, std::strerror(errno));
     if (count == 0) throw FileError(0, "it became shorter while it was read");
+    offset_ += static_cast<std::uint64_t>(count);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
 }

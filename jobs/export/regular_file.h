@@ -32,17 +32,22 @@ class RegularFile {
   RegularFile(const RegularFile&) = delete;
   RegularFile& operator=(const RegularFile&) = delete;
 
-  // The size when the file was opened.
+  // The size, and the number of the file's names (hard links), when it was opened.
   std::uint64_t size() const noexcept { return size_; }
+  std::uint64_t names() const noexcept { return names_; }
 
-  // Fills all of `bytes`. Throws FileError, also if the file ends before.
+  // Fills all of `bytes` with what follows the bytes read before. Throws FileError, also if the file ends before.
   void read(std::span<std::byte> bytes);
+  // Reads in the same way from byte `offset` on. The next read() follows these bytes.
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes);
 
  private:
   void open_at(int directory, const char* path, int flags);
 
   int file_ = -1;
   std::uint64_t size_ = 0;
+  std::uint64_t names_ = 0;
+  std::uint64_t offset_ = 0;
 };
 
 }  // namespace arbalest::jobs

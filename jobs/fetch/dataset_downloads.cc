@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
+#include "jobs/fetch/cifar100_files.h"
 
 namespace arbalest::jobs {
 
@@ -71,17 +72,28 @@ DatasetDownloads cifar10() {
 }
 
 DatasetDownloads cifar100() {
-  constexpr std::uint64_t kRecordBytes = 3'074;
+  const auto records = [](const char* name, std::uint64_t per_class) {
+    return ArchiveMember{.path = std::string("cifar-100-binary/") + name,
+                         .name = name,
+                         .bytes = 100 * per_class * kCifar100RecordBytes,
+                         .problem = [per_class](const std::filesystem::path& path) {
+                           return problem_of_cifar100_records(path, static_cast<int>(per_class));
+                         }};
+  };
+  const auto names = [](const char* name, int count) {
+    return ArchiveMember{
+        .path = std::string("cifar-100-binary/") + name,
+        .name = name,
+        .problem = [count](const std::filesystem::path& path) { return problem_of_class_names(path, count); }};
+  };
   return {"cifar100",
           "cifar-100",
           {{"cifar-100-binary.tar.gz",
             168513733,
             "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
             {kCifarFolder},
-            {{"cifar-100-binary/train.bin", "train.bin", 50'000 * kRecordBytes},
-             {"cifar-100-binary/test.bin", "test.bin", 10'000 * kRecordBytes},
-             {"cifar-100-binary/fine_label_names.txt", "fine_label_names.txt"},
-             {"cifar-100-binary/coarse_label_names.txt", "coarse_label_names.txt"}}}}};
+            {records("train.bin", 500), records("test.bin", 100), names("fine_label_names.txt", 100),
+             names("coarse_label_names.txt", 20)}}}};
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,8 @@ struct ArchiveMember {
   std::string name;         // in the folder of the dataset
   std::uint64_t bytes = 0;  // 0: unknown, at most kMostTextBytes
   std::string sha256 = {};  // "": only the archive's is known
+  // Returns why a file of that length, whose SHA-256 is not known, is not the published one, or "" if it may be.
+  std::function<std::string(const std::filesystem::path&)> problem = {};
 };
 
 inline constexpr std::uint64_t kMostTextBytes = 1U << 16U;

@@ -16,6 +16,7 @@
 #include "jobs/fetch/http_transfer.h"
 #include "jobs/fetch/partial_file.h"
 #include "jobs/fetch/tar_archive.h"
+#include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
 
@@ -39,11 +40,10 @@ void check_mirror(const std::string& from) {
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error == std::errc::not_a_directory || error == std::errc::permission_denied) {
-    fail(ErrorKind::kUsage, "the folder '{}' cannot be made: {}; name another --data-root", folder.string(),
-         error.message());
-  }
-  if (error) fail_write(folder, error.value());
+  if (!error) return;
+  if (kind_of_errno(error.value()) == ErrorKind::kOutOfMemory) fail_write(folder, error.value());
+  fail(ErrorKind::kUsage, "the folder '{}' cannot be made: {}; name another --data-root", folder.string(),
+       error.message());
 }
 
 // The members of an archive, or the file itself.
@@ -58,8 +58,16 @@ bool is_there(const fs::path& path, const ArchiveMember& file) {
   if (!fs::exists(path, error)) return false;
   const bool has_length =
       fs::is_regular_file(path, error) && (file.bytes == 0 || fs::file_size(path, error) == file.bytes);
-  if (has_length && (file.sha256.empty() || sha256_of(path) == file.sha256)) return true;
-  fail(ErrorKind::kData, "'{}' is not the published file; move it away, and fetch again", path.string());
+  std::string problem;
+  if (!has_length) {
+    problem = "its length is another";
+  } else if (!file.sha256.empty() && sha256_of(path) != file.sha256) {
+    problem = "its SHA-256 is another";
+  } else if (file.problem) {
+    problem = file.problem(path);
+  }
+  if (problem.empty()) return true;
+  fail(ErrorKind::kData, "'{}' is not the published file: {}; move it away, and fetch again", path.string(), problem);
 }
 
 enum class Arrival { kWhole, kFailed, kStopped };

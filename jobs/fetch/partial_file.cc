@@ -12,6 +12,7 @@
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/sha256.h"
+#include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
 
@@ -32,12 +33,19 @@ std::string sha256_of(int file, const fs::path& path) {
   }
 }
 
+// The user has chosen the data root.
+[[noreturn]] void fail_open(const fs::path& path, int error) {
+  if (kind_of_errno(error) == engine::ErrorKind::kOutOfMemory) fail_write(path, error);
+  engine::fail(engine::ErrorKind::kUsage, "cannot write '{}': {}; name another --data-root", path.string(),
+               std::strerror(error));
+}
+
 }  // namespace
 
 PartialFile::PartialFile(const fs::path& path) : path_(path) {
   path_ += ".part";
   file_ = open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (file_ < 0) fail_write(path_, errno);
+  if (file_ < 0) fail_open(path_, errno);
   if (flock(file_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(file_);
     engine::fail(engine::ErrorKind::kUsage, "another process is fetching '{}' at present; wait for it", path.string());
@@ -45,7 +53,7 @@ PartialFile::PartialFile(const fs::path& path) : path_(path) {
   struct stat status {};
   if (fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file_);
-    fail_write(path_, EINVAL);
+    fail_open(path_, EINVAL);
   }
   bytes_ = static_cast<std::uint64_t>(status.st_size);
 }

@@ -10,6 +10,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/nearest_name.h"
+#include "jobs/export/run_files.h"
 #include "jobs/library/throwing.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/predict/described_model.h"
@@ -17,7 +18,6 @@
 #include "jobs/predict/prediction_input.h"
 #include "jobs/predict/predictor.h"
 #include "jobs/report/reopen/chosen_model.h"
-#include "jobs/report/run_files.h"
 
 namespace arbalest {
 

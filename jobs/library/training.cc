@@ -2,10 +2,8 @@
 
 #include <atomic>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <stop_token>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -23,16 +21,33 @@ namespace arbalest {
 
 namespace {
 
+// `set`: "train", "test" or "validation".
+void add(Metrics& metrics, const std::string& set, const jobs::Scores& scores) {
+  for (const jobs::Score& score : scores) {
+    if (score.value) metrics[set + "_" + score.name] = *score.value;
+  }
+}
+
+Metrics metrics_of(const jobs::EpochRow& row) {
+  Metrics metrics;
+  add(metrics, "train", row.train);
+  add(metrics, "test", row.test);
+  add(metrics, "validation", row.validation);
+  return metrics;
+}
+
+// `Summary`: jobs::RunSummary or jobs::SavedSummary
+template <typename Summary>
+Metrics metrics_of_end(const Summary& summary) {
+  Metrics metrics;
+  add(metrics, "test", summary.test);
+  add(metrics, "validation", summary.validation);
+  return metrics;
+}
+
 EpochResult epoch_result(const jobs::EpochRow& row) {
   return {.epoch = row.epoch,
-          .train_loss = row.train_loss,
-          .train_accuracy = row.train_accuracy,
-          .test_loss = row.test_loss,
-          .test_accuracy = row.test_accuracy,
-          .test_rmse = row.test_rmse,
-          .validation_loss = row.validation_loss,
-          .validation_accuracy = row.validation_accuracy,
-          .validation_rmse = row.validation_rmse,
+          .metrics = metrics_of(row),
           .images_per_second = row.images_per_second,
           .elapsed_seconds = row.elapsed_seconds,
           .learning_rate = row.learning_rate,
@@ -128,12 +143,7 @@ TrainingSummary summary_of(const jobs::RunSummary& run, const std::string& direc
   return {.status = status_of(run.status),
           .message = run.message,
           .directory = directory,
-          .test_accuracy = run.test_accuracy,
-          .test_loss = run.test_loss,
-          .test_rmse = run.test_rmse,
-          .validation_accuracy = run.validation_accuracy,
-          .validation_loss = run.validation_loss,
-          .validation_rmse = run.validation_rmse,
+          .metrics = metrics_of_end(run),
           .epochs = run.epochs,
           .train_seconds = run.train_seconds,
           .time_to_accuracy_seconds = run.time_to_accuracy_seconds,
@@ -151,10 +161,7 @@ TrainingSummary completed_summary(const std::string& message, const std::string&
   if (saved->status == "target_reached") summary.status = TrainingStatus::kTargetReached;
   summary.epochs = saved->epochs;
   summary.model_sha256 = saved->model_sha256;
-  summary.test_accuracy = saved->test_accuracy;
-  summary.test_rmse = saved->test_rmse;
-  summary.validation_accuracy = saved->validation_accuracy;
-  summary.validation_rmse = saved->validation_rmse;
+  summary.metrics = metrics_of_end(*saved);
   return summary;
 }
 

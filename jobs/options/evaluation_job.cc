@@ -49,10 +49,15 @@ std::string precision_problem_on(std::span<const std::string> names, const v1::J
   return "";
 }
 
-JobOptions on_devices(const SourceText& source, const std::vector<std::string>& names, bool in_float32) {
+JobOptions on_devices(const SourceText& source, const v1::Job& written, const std::vector<std::string>& names,
+                      bool in_float32) {
   // The scheme of synchronization does not matter, and must not forbid any number of learners.
   std::vector<std::string> settings = {"synchronization={sma {}}", "learners.per_device.fixed=1"};
   for (const std::string& name : names) settings.push_back("devices=" + name);
+  for (int i = 0; i < written.model().layers_size(); ++i) {  // each device has the whole model
+    if (!written.model().layers(i).dense().has_split()) continue;
+    settings.push_back(fmt::format("model.layers[{}].dense.split=default", i));
+  }
   if (in_float32) settings.push_back(fmt::format("training.precision={}", to_string(engine::Precision::kFloat32)));
   JobOptions job = parse_job(source, settings);
   job.learners_are_given = false;
@@ -62,6 +67,12 @@ JobOptions on_devices(const SourceText& source, const std::vector<std::string>& 
 
 // A sparse model is evaluated on the CPU, wherever it was trained.
 JobOptions on_cpu(const SourceText& source, const std::vector<std::string>& names) {
+  std::string problem = why_not_here(names);
+  if (problem.empty() &&
+      std::ranges::any_of(names, [](const auto& name) { return engine::parse_device(name).is_cuda(); })) {
+    problem = "the model of this job is evaluated on a CPU device; leave it out, or write --devices cpu";
+  }
+  if (!problem.empty()) engine::fail(engine::ErrorKind::kUsage, "--devices: {}", problem);
   std::vector<std::string> settings;
   for (const std::string& name : names) settings.push_back("devices=" + name);
   if (names.empty()) settings.emplace_back("devices=cpu");
@@ -92,9 +103,11 @@ JobOptions load_for_evaluation(const std::string& path, std::span<const std::str
   if (!precision.empty()) {
     warnings.push_back(fmt::format("{}. Evaluating in FP32; the accuracy may differ a little", precision));
   }
-  JobOptions job = names.empty() ? parse_job(source) : on_devices(source, names, !precision.empty());
+  JobOptions job = names.empty() ? parse_job(source) : on_devices(source, written, names, !precision.empty());
   job.warnings = std::move(warnings);  // the job's own warnings concern training
   return job;
 }
+
+bool is_sparse_job_file(const std::string& path) { return is_sparse(written_job(read_job_file(path))); }
 
 }  // namespace arbalest::jobs

@@ -15,4 +15,8 @@ namespace arbalest::jobs {
 // `devices`.
 JobOptions load_for_evaluation(const std::string& path, std::span<const std::string> devices);
 
+// Returns whether the job file at `path` trains without mini-batches (jobs/options/sparse), so that its runs have no
+// checkpoints. False if the text is malformed. Throws ErrorKind::kInvalidJob if the file cannot be read.
+bool is_sparse_job_file(const std::string& path);
+
 }  // namespace arbalest::jobs

@@ -153,9 +153,9 @@ struct ProcessOptions {
 
 struct JobOptions {
   std::string name;
-  std::shared_ptr<const dataflow::Graph> graph;  // null for a sparse model
-  // Set for a sparse model. Of the other fields such a job has: name, training.max_epochs, training.seed, devices,
-  // learners_per_device, warnings and resolved_text.
+  std::shared_ptr<const dataflow::Graph> graph;  // null for sparse_logistic
+  // Set for jobs without mini-batches and replicas. Of the other fields they have: name, training.max_epochs, .seed,
+  // devices, learners_per_device, warnings, resolved_text; under hogwild on ratings also graph, data and optimizer.
   std::optional<SparseOptions> sparse = {};
   DataOptions data;
   TrainingOptions training;
@@ -168,13 +168,14 @@ struct JobOptions {
   bool reports_loss_gap = false;  // whether the gap between the model's and the learners' loss is reported for each
                                   // epoch
   int compare_rounds = 500;       // rounds between two comparisons of the devices' copies of the model; 0: never
-  std::vector<engine::DeviceSpec> devices;  // at least one
-  std::vector<int> learners_per_device;     // by device, at the start
-  int learners_elsewhere = 0;               // at most, of other processes of the run
-  bool learners_are_given = false;          // whether the user set the number; else it follows from the devices
-  std::optional<LearnerBounds> tuned;       // set if the number of learners is tuned while training
-  std::vector<LearnerStep> schedule;        // or if it follows a schedule, which includes the start
-  CheckpointOptions checkpoint;             // for runs with a directory
+  std::vector<engine::DeviceSpec> devices;               // at least one
+  std::optional<std::int64_t> device_memory_bytes = {};  // that the job may take of each device's memory
+  std::vector<int> learners_per_device;                  // by device, at the start
+  int learners_elsewhere = 0;                            // at most, of other processes of the run
+  bool learners_are_given = false;     // whether the user set the number; else it follows from the devices
+  std::optional<LearnerBounds> tuned;  // set if the number of learners is tuned while training
+  std::vector<LearnerStep> schedule;   // or if it follows a schedule, which includes the start
+  CheckpointOptions checkpoint;        // for runs with a directory
   ProcessOptions processes;
   std::vector<std::string> warnings;  // to show to the user
   // The job as text, with every --set and default written out. Reading it gives this job; of a run of several

@@ -51,14 +51,14 @@ std::string read_file(const std::string& path) {
 }
 
 // Sets defaults and reads the job; adds mistakes to `issues`.
-JobOptions read_checked(v1::Job& job, const std::string& file, dataflow::FieldIssues& issues) {
+JobOptions read_checked(v1::Job& job, const std::string& file, const RunShape& shape, dataflow::FieldIssues& issues) {
   check_values(job, issues);
   if (is_sparse(job)) {
     fill_sparse_defaults(job, file);
     return read_sparse_job(job, issues);
   }
   fill_defaults(job, file);
-  return read_job(job, issues);
+  return read_job(job, shape, issues);
 }
 
 void throw_if_any(const SyntaxReport& syntax, const SourceText& source) {
@@ -77,8 +77,8 @@ void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source,
   for (const OverrideIssue& issue : applied.issues()) report.add_setting(issue.setting, issue.message);
   for (const dataflow::FieldIssue& issue : issues.all()) {
     if (applied.missed(issue.path)) continue;
-    if (const std::string* setting = origin.setting_for(issue.path); setting != nullptr) {
-      report.add_setting(*setting, issue.message);
+    if (const std::string setting = origin.setting_for(issue); !setting.empty()) {
+      report.add_setting(setting, issue.message);
     } else if (++in_file > kMaxShownIssues) {
       report.add_unshown(1);  // a search for each of them would take long
     } else if (const auto position = outline.find(issue.path); position.has_value()) {
@@ -115,22 +115,22 @@ JobOptions load_job(const std::string& path, std::span<const std::string> overri
   return parse_job(read_job_file(path), overrides);
 }
 
-JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides) {
+JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides, const RunShape& shape) {
   v1::Job written;
   const TextOutline outline(source, *v1::Job::descriptor());
   throw_if_any(parse_text(source, outline, written), source);
   v1::Job job = written;
   const Overrides applied(overrides, job);
   dataflow::FieldIssues issues;
-  JobOptions options = read_checked(job, source.name(), issues);
+  JobOptions options = read_checked(job, source.name(), shape, issues);
   const auto find_wrong = [&](std::span<const std::string> settings) {
     v1::Job changed = written;
     const Overrides some(settings, changed);
     dataflow::FieldIssues found;
-    read_checked(changed, source.name(), found);
-    std::set<std::string> paths;
-    for (const dataflow::FieldIssue& issue : found.all()) paths.insert(issue.path);
-    return paths;
+    read_checked(changed, source.name(), shape, found);
+    std::set<std::string> wrong;
+    for (const dataflow::FieldIssue& issue : found.all()) wrong.insert(IssueOrigin::key_of(issue));
+    return wrong;
   };
   throw_if_any(issues, source, outline, applied, IssueOrigin(overrides, applied, find_wrong));
   if (options.data.validation) options.data.validation->error = error_at(kFractionPath, source, outline, applied);

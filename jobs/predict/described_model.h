@@ -14,11 +14,11 @@ struct DescribedModel {
   JobOptions job;
   ModelDescription description;
   std::vector<dataflow::NamedTensor> tensors;
+  std::vector<std::string> warnings = {};  // where the job says something else than the file
 };
 
-// Reads the file at `path`, a model of the job. A file of an older version has no description; it then follows from the
-// job. Throws kCheckpoint if the file is unusable, if its SHA-256 differs from `sha256` ("" if unknown), or if its
-// description is of another model than the job's.
+// Reads the file at `path`, a model of the job. Throws kCheckpoint if the file is unusable, if its SHA-256 differs from
+// `sha256` ("" if unknown), and as read_saved_description() does.
 DescribedModel read_described_model(JobOptions job, const std::string& path, const std::string& sha256);
 
 }  // namespace arbalest::jobs

@@ -1,7 +1,5 @@
 #include "jobs/predict/latency.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -15,6 +13,7 @@
 
 #include "dataflow/input/example.h"
 #include "engine/error.h"
+#include "engine/host/thread_time.h"
 #include "engine/host/topology.h"
 #include "engine/precision.h"
 #include "jobs/messages/text.h"
@@ -28,15 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-// Processor time of all threads of the program so far.
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-// Values that a model can read: integers below their limits, else numbers in [-1, 1). A few examples are drawn and lie
-// in memory; the others are the same again.
+// Values that a model can read: integers below their limits, else numbers in [-1, 1). kDrawn examples are
+// drawn and lie in memory; example i has the values of example i mod kDrawn.
 class RandomExamples final : public dataflow::Dataset {
  public:
   RandomExamples(const ModelDescription& description, std::int64_t examples)
@@ -130,11 +122,11 @@ void measure_batches(BatchPredictor& predictor, const ModelDescription& descript
   for (std::int64_t pass = 0; pass < kMostPasses; ++pass, batches *= 2) {
     const TolerantDataset examples(std::make_unique<const RandomExamples>(description, batches * predictor.batch()));
     const Clock::time_point begin = Clock::now();
-    const double used = cpu_seconds();
+    const double used = engine::host::process_cpu_seconds();
     predictor.predict(examples, 1, [](std::int64_t, const Prediction&) { return true; });
     const double taken = seconds_since(begin);
     report.images_per_second = static_cast<double>(examples.size()) / taken;
-    report.images_per_cpu_second = static_cast<double>(examples.size()) / (cpu_seconds() - used);
+    report.images_per_cpu_second = static_cast<double>(examples.size()) / (engine::host::process_cpu_seconds() - used);
     if (taken >= seconds / 4) return;
   }
 }
@@ -166,15 +158,25 @@ LatencyReport measure_latency(const JobOptions& job, const ModelDescription& des
   return report;
 }
 
+namespace {
+
+// Shows at least three digits, down to nanoseconds: small models answer in less than a microsecond.
+std::string milliseconds(double value) {
+  int digits = 3;
+  for (double least = 0.1; value < least && digits < 6; least /= 10.0) ++digits;
+  return fmt::format("{:.{}f}", value, digits);
+}
+
+}  // namespace
+
 std::string to_text(const LatencyReport& report) {
   std::string text = fmt::format("device     {}, {}", report.device, report.precision);
   if (!report.instruction_sets.empty()) text += fmt::format(" ({})", fmt::join(report.instruction_sets, " "));
   std::vector<std::vector<std::string>> rows = {
       {"single examples", "threads", "p50 ms", "p90 ms", "p99 ms", "most ms", "first ms", "examples"}};
   for (const SingleLatency& single : report.single) {
-    rows.push_back({"", std::to_string(single.threads), fmt::format("{:.3f}", single.p50_ms),
-                    fmt::format("{:.3f}", single.p90_ms), fmt::format("{:.3f}", single.p99_ms),
-                    fmt::format("{:.3f}", single.most_ms), fmt::format("{:.1f}", single.first_ms),
+    rows.push_back({"", std::to_string(single.threads), milliseconds(single.p50_ms), milliseconds(single.p90_ms),
+                    milliseconds(single.p99_ms), milliseconds(single.most_ms), fmt::format("{:.1f}", single.first_ms),
                     grouped(single.examples)});
   }
   return fmt::format("{}\n{}batches    {} images/s in mini-batches of {}, {} at a time\n", text, table(rows, 1),

@@ -11,12 +11,11 @@
 
 #include "dataflow/input/formats/image_files.h"
 #include "dataflow/input/formats/input_file.h"
-#include "dataflow/input/formats/npy.h"
-#include "dataflow/input/formats/ratings.h"
 #include "dataflow/input/images/encoded_images.h"
 #include "engine/error.h"
 #include "jobs/messages/nearest_path.h"
 #include "jobs/messages/text.h"
+#include "jobs/predict/prediction_array.h"
 
 namespace arbalest::jobs {
 
@@ -82,68 +81,67 @@ bool is_binary(const fs::path& path) {
   return bytes > 0 && (start[0] == 0xFF || !std::all_of(start.begin(), start.begin() + bytes, is_text));
 }
 
-// Entries whose names begin with a dot are left out, with all below them, and so are links to folders, which may form a
-// loop.
-PredictionInput open_folder(const ModelDescription& description, const fs::path& folder) {
+struct Found {
+  std::vector<std::string> files;  // images, and folders that cannot be listed: reading them says why
+  std::vector<std::string> warnings;
+};
+
+// Adds the images in the folder. Entries whose names begin with a dot are left out, with all below them, and so are
+// links to folders, which may form a loop. `others` counts the other files. Returns why the folder cannot be listed.
+std::error_code search(const fs::path& folder, std::vector<std::string>& files, std::int64_t& others) {
   std::error_code error;
-  fs::recursive_directory_iterator entry(folder, error);
-  std::vector<std::string> files;
-  std::int64_t others = 0;
-  for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const fs::path& path = entry->path();
+    if (path.filename().string().starts_with('.')) continue;
     std::error_code unknown;  // an entry that is neither is counted as one that is no image
-    const bool is_hidden = entry->path().filename().string().starts_with('.');
     if (entry->is_directory(unknown)) {
-      if (is_hidden) entry.disable_recursion_pending();
-    } else if (!is_hidden && has_image_name(entry->path())) {
-      files.push_back(entry->path().string());
-    } else if (!is_hidden) {
+      if (!entry->is_symlink(unknown) && search(path, files, others)) files.push_back(path.string());
+    } else if (has_image_name(path)) {
+      files.push_back(path.string());
+    } else {
       ++others;
     }
   }
-  if (error) engine::fail(ErrorKind::kData, "{}: cannot be listed: {}", folder.string(), error.message());
+  return error;
+}
+
+void add_folder(const fs::path& folder, Found& found) {
+  std::vector<std::string> files;
+  std::int64_t others = 0;
+  if (const std::error_code error = search(folder, files, others)) {
+    engine::fail(ErrorKind::kData, "{}: cannot be listed: {}", folder.string(), error.message());
+  }
   if (files.empty()) {
     engine::fail(ErrorKind::kData, "{}: holds no image (.jpg, .jpeg, .png); check the path", folder.string());
   }
   std::ranges::sort(files);
-  PredictionInput input = open_files(description, std::move(files));
-  if (others > 0) {
-    input.warnings.push_back(
-        fmt::format("{}: left out {} that no image is named like", folder.string(), counted(others, "file")));
-  }
-  return input;
+  found.files.insert(found.files.end(), files.begin(), files.end());
+  if (others == 0) return;
+  found.warnings.push_back(
+      fmt::format("{}: left out {} that no image is named like", folder.string(), counted(others, "file")));
 }
 
-PredictionInput open_list(const ModelDescription& description, const fs::path& path) {
+void add_list(const fs::path& path, Found& found) {
   std::ifstream list(path);
   if (!list) engine::fail(ErrorKind::kData, "{}: cannot be opened; check its permissions", path.string());
-  std::vector<std::string> files;
+  const std::size_t before = found.files.size();
   for (std::string line; std::getline(list, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) files.push_back((path.parent_path() / line).string());
+    if (!line.empty()) found.files.push_back((path.parent_path() / line).string());
   }
   if (list.bad()) engine::fail(ErrorKind::kData, "{}: reading failed", path.string());
-  if (files.empty()) {
+  if (found.files.size() == before) {
     engine::fail(ErrorKind::kData, "{}: lists no image; a list has the path of one image per line", path.string());
   }
-  return open_files(description, std::move(files));
 }
 
-PredictionInput open_array(const ModelDescription& description, const fs::path& path) {
-  const dataflow::InputDescription expected = input_of(description);
-  std::unique_ptr<const dataflow::Dataset> data;
-  const dataflow::NpySource source{path.string(), path, {}, expected, description.normalization};
-  switch (description.input) {
-    case Input::kImage:
-      data = dataflow::load_npy<std::uint8_t>(source);
-      break;
-    case Input::kNumbers:
-      data = dataflow::load_npy<float>(source);
-      break;
-    case Input::kIds:
-      data = dataflow::load_ratings({path.string(), path, {}, expected});
-      break;
+void check_is_there(const fs::path& path, const fs::file_status& status, const std::error_code& error) {
+  if (!fs::exists(status)) {
+    engine::fail(ErrorKind::kData, "'{}' cannot be read: {}{}", path.string(),
+                 error ? error.message() : "it does not exist", nearest_path_hint(path));
   }
-  return {std::make_unique<const TolerantDataset>(std::move(data))};
+  if (fs::is_directory(status) || fs::is_regular_file(status)) return;
+  engine::fail(ErrorKind::kData, "'{}' is neither a file nor a folder; give - for standard input", path.string());
 }
 
 }  // namespace
@@ -168,20 +166,26 @@ PredictionInput open_files(const ModelDescription& description, std::vector<std:
   return {std::make_unique<const TolerantDataset>(std::move(images), std::move(files))};
 }
 
-PredictionInput open_input(const ModelDescription& description, const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) {
-    engine::fail(ErrorKind::kData, "'{}' cannot be read: {}{}", path.string(),
-                 error ? error.message() : "it does not exist", nearest_path_hint(path));
+PredictionInput open_inputs(const ModelDescription& description, const std::vector<std::string>& inputs) {
+  Found found;
+  for (const fs::path path : inputs) {
+    std::error_code error;
+    const fs::file_status status = fs::status(path, error);
+    check_is_there(path, status, error);
+    if (fs::is_directory(status)) {
+      add_folder(path, found);
+    } else if (path.extension() == ".npy") {
+      if (inputs.size() == 1) return {std::make_unique<TolerantDataset>(open_prediction_array(description, path))};
+      engine::fail(ErrorKind::kUsage, "'{}' is an array, which must be the only input", path.string());
+    } else if (has_image_name(path) || is_binary(path)) {
+      found.files.push_back(path.string());
+    } else {
+      add_list(path, found);
+    }
   }
-  if (fs::is_directory(status)) return open_folder(description, path);
-  if (!fs::is_regular_file(status)) {
-    engine::fail(ErrorKind::kData, "'{}' is neither a file nor a folder; give - for standard input", path.string());
-  }
-  if (path.extension() == ".npy") return open_array(description, path);
-  if (has_image_name(path) || is_binary(path)) return open_files(description, {path.string()});
-  return open_list(description, path);
+  PredictionInput input = open_files(description, std::move(found.files));
+  input.warnings = std::move(found.warnings);
+  return input;
 }
 
 }  // namespace arbalest::jobs

@@ -58,9 +58,10 @@ struct PredictionInput {
 // model does not read images.
 PredictionInput open_files(const ModelDescription& description, std::vector<std::string> files);
 
-// `path`: an image; a folder, which is searched for .jpg, .jpeg and .png with all folders in it, in the order of names;
-// an array (.npy); or a text file that lists one image per line, with paths relative to the folder of the list. Throws
-// kData if the path does not exist, or if a folder or list has no image; for arrays as load_npy does.
-PredictionInput open_input(const ModelDescription& description, const std::filesystem::path& path);
+// Each of `inputs` is an image; a folder, which is searched for .jpg, .jpeg and .png with all folders in it, in the
+// order of names; or a text file that lists one image per line, with paths relative to the folder of the list. An array
+// (.npy) must be the only input. A folder in a folder that cannot be listed is an example with an error. Throws kData
+// if an input does not exist, if a folder or list has no image, and as open_prediction_array() does.
+PredictionInput open_inputs(const ModelDescription& description, const std::vector<std::string>& inputs);
 
 }  // namespace arbalest::jobs

@@ -25,8 +25,8 @@ void load_fitting(const std::function<void()>& load) {
   }
 }
 
-// Small enough that every runner has work and, on a CPU, that the images between two layers stay in the second-level
-// cache: ResNet-20 is 1.15 times as fast with 16 as with 64 (bench/results, "predict").
+// A mini-batch is small enough that every runner has work. On a CPU larger ones than kMostOnCpu take more memory and
+// are not faster (bench/results, "predict").
 std::int64_t batch_for(const JobOptions& job, std::int64_t examples) {
   constexpr std::int64_t kMostOnCpu = 16;
   const auto runners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), std::int64_t{0});

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/run/class_scores.h"
+#include "jobs/run/scores/class_scores.h"
 
 namespace arbalest::jobs {
 

@@ -11,6 +11,7 @@
 #include "jobs/messages/text.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_event_text.h"
+#include "sma/staleness_summary.h"
 
 namespace arbalest::jobs {
 
@@ -18,33 +19,36 @@ namespace {
 
 constexpr double kLineIntervalSeconds = 10.0;  // if there is no bar
 
+// A classifier's examples are images here, and other examples are ratings.
+bool is_classifier(const RunStart& start) {
+  return std::ranges::none_of(start.metrics, [](const dataflow::Metric& metric) {
+    return metric.is_score && metric.unit == dataflow::MetricUnit::kNumber;
+  });
+}
+
 std::string rate(const RunStart& start, double images_per_second) {
-  const char* unit = !start.scheme.empty() ? "rows" : start.metric == Metric::kRmse ? "ratings" : "images";
+  const char* unit = !is_classifier(start) ? "ratings" : start.scheme.empty() ? "images" : "rows";
   return fmt::format("{} {}/s", grouped(std::llround(images_per_second)), unit);
 }
 
-// The score as text, "98.12 %" or "0.8412".
-std::string score_text(Metric metric, double score) {
-  return metric == Metric::kRmse ? loss_text(score) : percent(score);
+std::string score_text(const RunStart& start, double score) {
+  return value_text(dataflow::score_of(start.metrics), score);
 }
-std::string metric_text(Metric metric, EvaluationSet set) {
-  return fmt::format("{} {}", to_string(set), metric == Metric::kRmse ? "RMSE" : "accuracy");
+// "test accuracy"
+std::string score_name(const RunStart& start, EvaluationSet set) {
+  return fmt::format("{} {}", to_string(set), dataflow::score_of(start.metrics).title);
 }
 
-const std::optional<double>& test_score_of(const RunSummary& summary) {
-  return summary.metric == Metric::kRmse ? summary.test_rmse : summary.test_accuracy;
+std::optional<double> score_in(const RunStart& start, const Scores& scores) {
+  return scores.value(dataflow::score_of(start.metrics).name);
 }
 
 // The score on the set by which the run is judged: the validation set if there is one.
-const std::optional<double>& score_of(const RunSummary& summary) {
-  if (summary.accuracy_set == EvaluationSet::kTest) return test_score_of(summary);
-  return summary.metric == Metric::kRmse ? summary.validation_rmse : summary.validation_accuracy;
+std::optional<double> score_of(const RunStart& start, const RunSummary& summary) {
+  return score_in(start, summary.accuracy_set == EvaluationSet::kTest ? summary.test : summary.validation);
 }
 const std::optional<double>& best_of(const RunSummary& summary) {
-  const bool is_rmse = summary.metric == Metric::kRmse;
-  if (summary.accuracy_set == EvaluationSet::kTest)
-    return is_rmse ? summary.best_test_rmse : summary.best_test_accuracy;
-  return is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
+  return summary.accuracy_set == EvaluationSet::kTest ? summary.best_test : summary.best_validation;
 }
 
 std::string work_text(const RunStart& start) {
@@ -81,21 +85,39 @@ std::string start_text(const RunStart& start) {
   return table(rows, 2);
 }
 
-// " (top-5 80.00 %)" if there are so many classes that it is informative; else "".
-std::string top5_text(const RunStart& start, const std::optional<double>& top5_accuracy) {
-  constexpr std::int64_t kManyClasses = 100;
-  if (start.classes < kManyClasses || !top5_accuracy) return "";
-  return fmt::format(" (top-5 {})", percent(*top5_accuracy));
+// Metrics beside loss and score, " (top-5 accuracy 80.00 %, top-10 accuracy 91.00 %)"; "" if there are none to show.
+std::string others_text(const RunStart& start, const Scores& scores) {
+  std::vector<std::string> others;
+  for (const dataflow::Metric& metric : start.metrics) {
+    const std::optional<double> value = scores.value(metric.name);
+    const bool is_main = metric.is_score || metric.name == "loss";
+    if (metric.is_brief && !is_main && value) {
+      others.push_back(fmt::format("{} {}", metric.title, value_text(metric, *value)));
+    }
+  }
+  return others.empty() ? "" : fmt::format(" ({})", fmt::join(others, ", "));
 }
 
 // "  test loss 0.2345  test accuracy 98.12 %", or of the validation set if there is one.
 std::string evaluation_text(const RunStart& start, const EpochRow& row) {
-  const bool validates = row.validation_loss.has_value();
-  const EvaluationSet set = validates ? EvaluationSet::kValidation : EvaluationSet::kTest;
-  const std::optional<double>& rmse = validates ? row.validation_rmse : row.test_rmse;
-  return fmt::format("  {} loss {}  {} {}{}", to_string(set), loss_text(row.decisive_loss()),
-                     metric_text(start.metric, set), score_text(start.metric, rmse.value_or(row.decisive_accuracy())),
-                     top5_text(start, validates ? row.validation_top5_accuracy : row.test_top5_accuracy));
+  const EvaluationSet set = row.validation.empty() ? EvaluationSet::kTest : EvaluationSet::kValidation;
+  const double score = score_in(start, row.decisive()).value_or(std::nan(""));
+  return fmt::format("  {} loss {}  {} {}{}", to_string(set), loss_text(row.decisive().loss()), score_name(start, set),
+                     score_text(start, score), others_text(start, row.decisive()));
+}
+
+// "  accuracy 98.12 %" in training; "" for models that are judged by their loss.
+std::string training_text(const RunStart& start, const EpochRow& row) {
+  const std::optional<double> score = score_in(start, row.train);
+  if (!is_classifier(start) || !score) return "";
+  return fmt::format("  {} {}{}", dataflow::score_of(start.metrics).title, score_text(start, *score),
+                     others_text(start, row.train));
+}
+
+// "mean 2.1, largest 5"
+std::string staleness_text(const sma::StalenessCounts& counts) {
+  const sma::StalenessSummary summary = sma::summary_of(counts);
+  return fmt::format("mean {:.2f}, largest {}", summary.mean, summary.largest);
 }
 
 // "objective 0.3456, 1,234 weights are not 0"
@@ -107,21 +129,22 @@ std::string sparse_text(const SparseProgress& sparse) {
 }
 
 // "98.12 % after 4 epochs (best 98.30 %)"; the summary must have a score.
-std::string result_text(const RunSummary& summary) {
-  const bool whole = summary.status == RunStatus::kCompleted || summary.status == RunStatus::kTargetReached;
-  std::string text = fmt::format("{} after {}", score_text(summary.metric, *score_of(summary)),
+std::string result_text(const RunStart& start, const RunSummary& summary) {
+  // A message tells what else has ended the run, perhaps within an epoch.
+  const bool is_whole = summary.status == RunStatus::kCompleted && summary.message.empty();
+  const bool whole = is_whole || summary.status == RunStatus::kTargetReached;
+  std::string text = fmt::format("{} after {}", score_text(start, *score_of(start, summary)),
                                  whole ? counted(summary.epochs, "epoch") : epochs_text(summary.epochs_begun));
-  if (best_of(summary)) text += fmt::format(" (best {})", score_text(summary.metric, *best_of(summary)));
+  if (best_of(summary)) text += fmt::format(" (best {})", score_text(start, *best_of(summary)));
   return text;
 }
 
 // Describes the scores that a failed run has reached; "" if there are none.
-std::string reached_text(const RunSummary& summary) {
-  const std::string metric = metric_text(summary.metric, summary.accuracy_set);
-  if (score_of(summary)) return fmt::format("{} {}", metric, result_text(summary));
+std::string reached_text(const RunStart& start, const RunSummary& summary) {
+  const std::string name = score_name(start, summary.accuracy_set);
+  if (score_of(start, summary)) return fmt::format("{} {}", name, result_text(start, summary));
   if (!best_of(summary)) return "";
-  return fmt::format("best {} {} in {}", metric, score_text(summary.metric, *best_of(summary)),
-                     counted(summary.epochs, "epoch"));
+  return fmt::format("best {} {} in {}", name, score_text(start, *best_of(summary)), counted(summary.epochs, "epoch"));
 }
 
 std::string stop_text(int signal) {
@@ -149,17 +172,18 @@ std::string time_to_accuracy_text(const RunStart& start, const RunSummary& summa
 std::string summary_text(const RunStart& start, const RunSummary& summary) {
   std::vector<std::vector<std::string>> rows;
   const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
-  if (validates && score_of(summary)) {
-    rows.push_back({metric_text(summary.metric, summary.accuracy_set),
-                    result_text(summary) + top5_text(start, summary.validation_top5_accuracy)});
+  if (validates && score_of(start, summary)) {
+    rows.push_back({score_name(start, summary.accuracy_set),
+                    result_text(start, summary) + others_text(start, summary.validation)});
   }
-  if (test_score_of(summary)) {
-    rows.push_back({metric_text(summary.metric, EvaluationSet::kTest),
-                    (validates ? score_text(summary.metric, *test_score_of(summary)) : result_text(summary)) +
-                        top5_text(start, summary.test_top5_accuracy)});
+  if (const std::optional<double> test = score_in(start, summary.test)) {
+    rows.push_back(
+        {score_name(start, EvaluationSet::kTest),
+         (validates ? score_text(start, *test) : result_text(start, summary)) + others_text(start, summary.test)});
   }
   if (start.target_accuracy) rows.push_back({"time to accuracy", time_to_accuracy_text(start, summary)});
   if (summary.sparse) rows.push_back({"model found", sparse_text(*summary.sparse)});
+  if (!summary.staleness.empty()) rows.push_back({"staleness", staleness_text(summary.staleness)});
   rows.push_back({"throughput", rate(start, summary.images_per_second)});
   rows.push_back({"learners", learners_text(summary.devices, summary.learners_per_device)});
   if (!summary.model_sha256.empty() && !start.output_directory.empty()) {
@@ -222,11 +246,11 @@ void ConsoleReporter::on_progress(const RunProgress& progress) {
 void ConsoleReporter::on_epoch(const EpochRow& row) {
   if (options_.quiet) return;
   next_line_seconds_ = row.elapsed_seconds + kLineIntervalSeconds;
-  const std::string train = row.train_accuracy ? fmt::format("  accuracy {}", percent(*row.train_accuracy)) : "";
   say(fmt::format("epoch {}/{}  train loss {}{}{}  {}  {:.1f} s\n", row.epoch, start_.max_epochs,
-                  loss_text(row.train_loss), train, evaluation_text(start_, row), rate(start_, row.images_per_second),
-                  row.elapsed_seconds));
+                  loss_text(row.train.loss()), training_text(start_, row), evaluation_text(start_, row),
+                  rate(start_, row.images_per_second), row.elapsed_seconds));
   if (row.sparse) say(fmt::format("  {}\n", sparse_text(*row.sparse)));
+  if (!row.staleness.empty()) say(fmt::format("  staleness: {}\n", staleness_text(row.staleness)));
   const std::string note = options_.epoch_note ? options_.epoch_note() : std::string();
   if (!note.empty()) say(fmt::format("  {}\n", note));
 }
@@ -258,7 +282,7 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
   if (!started_) return;
   if (summary.status == RunStatus::kFailed) {
     // A failed run has no result; whoever catches its error reports it.
-    const std::string reached = reached_text(summary);
+    const std::string reached = reached_text(start_, summary);
     if (!reached.empty()) say(fmt::format("arbalest: before it failed: {}\n", reached));
     return;
   }
@@ -268,8 +292,8 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
   }
   if (summary.unused_switches > 0) {
     say(
-        fmt::format("arbalest: warning: {} of the synchronization had no effect: no round began before the next switch "
-                    "or the end of the run\n",
+        fmt::format("arbalest: warning: {} of the synchronization had no effect: the next switch or the end of the run "
+                    "came before a mini-batch\n",
                     summary.unused_switches == 1 ? "1 switch" : fmt::format("{} switches", summary.unused_switches)));
   }
   if (!summary.message.empty()) {

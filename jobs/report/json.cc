@@ -6,6 +6,7 @@
 #include "engine/error.h"
 #include "jobs/messages/text.h"
 #include "jobs/report/class_report.h"
+#include "sma/staleness_summary.h"
 
 namespace arbalest::jobs {
 
@@ -24,59 +25,58 @@ ordered_json finite(const char* field, double value) {
 
 ordered_json null_unless_finite(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(); }
 
+ordered_json null_unless_finite(const std::optional<double>& value) {
+  return value ? null_unless_finite(*value) : ordered_json();
+}
+
 ordered_json finite_if_set(const char* field, const std::optional<double>& value) {
   return value ? finite(field, *value) : ordered_json();
 }
 
-// `set`: "test" or "validation".
-ordered_json accuracies(const std::string& set, const std::optional<double>& accuracy,
-                        const std::optional<double>& top5) {
-  const std::string name = set + "_accuracy";
-  const std::string top5_name = set + "_top5_accuracy";
-  return {{name, finite_if_set(name.c_str(), accuracy)}, {top5_name, finite_if_set(top5_name.c_str(), top5)}};
+// `set`: "train", "test" or "validation".
+void add_scores(ordered_json& json, const std::string& set, const Scores& scores) {
+  for (const Score& score : scores) json[set + "_" + score.name] = null_unless_finite(score.value);
 }
 
-// Scores of an epoch on one set; no fields if the set was not evaluated.
-ordered_json epoch_scores(const std::string& set, const std::optional<double>& loss,
-                          const std::optional<double>& accuracy, const std::optional<double>& top5,
-                          const std::optional<double>& rmse) {
-  ordered_json scores = ordered_json::object();
-  if (loss) scores[set + "_loss"] = null_unless_finite(*loss);
-  if (rmse) {
-    scores[set + "_rmse"] = null_unless_finite(*rmse);
-  } else if (accuracy) {
-    scores.update(accuracies(set, accuracy, top5));
+// All metrics of a set, and the best value of the one by which the model is judged; null if they are not known.
+ordered_json final_scores(const RunSummary& summary, EvaluationSet set) {
+  const bool is_test = set == EvaluationSet::kTest;
+  const Scores& scores = is_test ? summary.test : summary.validation;
+  ordered_json json = ordered_json::object();
+  for (const dataflow::Metric& metric : summary.metrics) {
+    const std::string name = fmt::format("{}_{}", to_string(set), metric.name);
+    json[name] = null_unless_finite(scores.value(metric.name));
+    const std::optional<double>& best = is_test ? summary.best_test : summary.best_validation;
+    if (metric.is_score) json["best_" + name] = null_unless_finite(best);
   }
-  return scores;
-}
-
-ordered_json validation_scores(const RunSummary& summary) {
-  const auto& loss = summary.validation_loss;
-  const bool is_rmse = summary.metric == Metric::kRmse;
-  const std::string name = is_rmse ? "validation_rmse" : "validation_accuracy";
-  const auto& score = is_rmse ? summary.validation_rmse : summary.validation_accuracy;
-  const auto& best = is_rmse ? summary.best_validation_rmse : summary.best_validation_accuracy;
-  ordered_json scores = {{name, finite_if_set(name.c_str(), score)},
-                         {"best_" + name, finite_if_set(name.c_str(), best)},
-                         {"validation_loss", loss ? null_unless_finite(*loss) : ordered_json()}};
-  if (!is_rmse) {
-    scores["validation_top5_accuracy"] = finite_if_set("validation_top5_accuracy", summary.validation_top5_accuracy);
-  }
-  return scores;
+  return json;
 }
 
 ordered_json sparse_fields(const SparseProgress& sparse) {
   ordered_json fields = {{"objective", null_unless_finite(sparse.objective)}, {"non_zeros", sparse.non_zeros}};
   if (sparse.active_coordinates) fields["active_coordinates"] = *sparse.active_coordinates;
   if (sparse.kkt_violation) fields["kkt_violation"] = null_unless_finite(*sparse.kkt_violation);
+  if (sparse.step) fields["step"] = finite("step", *sparse.step);
   return fields;
 }
 
-// Number of pushes by staleness: {"0": 12, "3": 5}.
+std::vector<std::string> names_of(const dataflow::Metrics& metrics) {
+  std::vector<std::string> names;
+  for (const dataflow::Metric& metric : metrics) names.push_back(metric.name);
+  return names;
+}
+
+void erase(ordered_json& json, std::initializer_list<const char*> fields) {
+  for (const char* field : fields) json.erase(field);
+}
+
+// The number of pushes by staleness, {"staleness": {"0": 12, "3": 5}}, their mean and the largest; nothing for none.
 ordered_json staleness_of(const sma::StalenessCounts& counts) {
-  ordered_json json = ordered_json::object();
-  for (const auto& [staleness, pushes] : counts) json[std::to_string(staleness)] = pushes;
-  return json;
+  if (counts.empty()) return ordered_json::object();
+  ordered_json histogram = ordered_json::object();
+  for (const auto& [staleness, pushes] : counts) histogram[std::to_string(staleness)] = pushes;
+  const sma::StalenessSummary summary = sma::summary_of(counts);
+  return {{"staleness", histogram}, {"staleness_mean", summary.mean}, {"staleness_max", summary.largest}};
 }
 
 ordered_json joined(std::initializer_list<ordered_json> parts) {
@@ -120,38 +120,40 @@ ordered_json to_json(const RunStart& start) {
                       {"max_epochs", start.max_epochs},
                       {"target_accuracy", finite_if_set("target_accuracy", start.target_accuracy)},
                       {"accuracy_set", to_string(start.accuracy_set)},
+                      {"metrics", names_of(start.metrics)},
                       {"dropped_examples", start.dropped_examples},
                       {"elapsed_seconds", finite("elapsed_seconds", start.elapsed_seconds)},
                       {"warnings", start.warnings}};
-  if (!start.scheme.empty()) row["scheme"] = start.scheme;
+  if (!start.scheme.empty()) {
+    erase(row, {"batch_size", "precision", "dropped_examples"});  // there are no mini-batches
+    row["scheme"] = start.scheme;
+  }
   if (!start.weights.empty()) row["weights"] = start.weights;
   return row;
 }
 
 ordered_json to_json(const EpochRow& row) {
-  ordered_json losses = {
-      {"epoch", row.epoch}, {"batch", row.batch}, {"train_loss", null_unless_finite(row.train_loss)}};
-  if (row.train_accuracy) losses["train_accuracy"] = finite("train_accuracy", *row.train_accuracy);
-  const ordered_json test =
-      epoch_scores("test", row.test_loss, row.test_accuracy, row.test_top5_accuracy, row.test_rmse);
-  const ordered_json validation = epoch_scores("validation", row.validation_loss, row.validation_accuracy,
-                                               row.validation_top5_accuracy, row.validation_rmse);
+  ordered_json scores = {{"epoch", row.epoch}, {"batch", row.batch}};
+  add_scores(scores, "train", row.train);
+  add_scores(scores, "test", row.test);
+  add_scores(scores, "validation", row.validation);
+  ordered_json training = {{"images_per_second", finite("images_per_second", row.images_per_second)},
+                           {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
+                           {"learning_rate", finite("learning_rate", row.learning_rate)},
+                           {"learners_per_device", per_device(row.learners_per_device)}};
+  if (row.replica_distance) training["replica_distance"] = null_unless_finite(*row.replica_distance);
+  if (row.replica_spread) training["replica_spread"] = null_unless_finite(*row.replica_spread);
   const ordered_json rest = {
-      {"images_per_second", finite("images_per_second", row.images_per_second)},
-      {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
-      {"learning_rate", finite("learning_rate", row.learning_rate)},
-      {"learners_per_device", per_device(row.learners_per_device)},
-      {"replica_distance", null_unless_finite(row.replica_distance)},
-      {"replica_spread", null_unless_finite(row.replica_spread)},
       {"training_seconds", finite("training_seconds", row.training_seconds)},
       {"evaluation_seconds", finite("evaluation_seconds", row.evaluation_seconds)},
       {"host_microseconds_per_step", finite("host_microseconds_per_step", row.host_microseconds_per_step)}};
   ordered_json optional = ordered_json::object();
   if (row.averaging_loss_gap) optional["averaging_loss_gap"] = null_unless_finite(*row.averaging_loss_gap);
-  if (!row.staleness.empty()) optional["staleness"] = staleness_of(row.staleness);
-  ordered_json all = joined({losses, test, validation, optional, rest});
+  optional.update(staleness_of(row.staleness));
+  ordered_json all = joined({scores, optional, training, rest});
   if (!row.sparse) return all;
-  for (const char* field : {"replica_distance", "replica_spread", "host_microseconds_per_step"}) all.erase(field);
+  erase(all, {"batch", "host_microseconds_per_step"});
+  if (row.sparse->step) all.erase("learning_rate");
   all.update(sparse_fields(*row.sparse));
   return all;
 }
@@ -232,15 +234,9 @@ ordered_json to_json(const ResumeRow& row) {
 ordered_json to_json(const RunSummary& summary) {
   const ordered_json outcome = {
       {"job", summary.job}, {"status", to_string(summary.status)}, {"message", summary.message}};
-  const ordered_json scores =
-      summary.metric == Metric::kRmse
-          ? ordered_json{{"test_rmse", finite_if_set("test_rmse", summary.test_rmse)},
-                         {"best_test_rmse", finite_if_set("best_test_rmse", summary.best_test_rmse)}}
-          : joined({accuracies("test", summary.test_accuracy, summary.test_top5_accuracy),
-                    {{"best_test_accuracy", finite_if_set("best_test_accuracy", summary.best_test_accuracy)}}});
+  const ordered_json scores = final_scores(summary, EvaluationSet::kTest);
   const bool validates = summary.accuracy_set == EvaluationSet::kValidation;
   const ordered_json rest = {
-      {"test_loss", summary.test_loss ? null_unless_finite(*summary.test_loss) : ordered_json()},
       {"epochs", summary.epochs},
       {"mini_batches", summary.mini_batches},
       {"examples", summary.examples},
@@ -256,22 +252,21 @@ ordered_json to_json(const RunSummary& summary) {
       {"seed", summary.seed},
       {"model_sha256", summary.model_sha256}};
   ordered_json optional = ordered_json::object();
-  if (validates) optional = validation_scores(summary);
-  if (!summary.staleness.empty()) optional["staleness"] = staleness_of(summary.staleness);
-  return joined(
+  if (validates) optional = final_scores(summary, EvaluationSet::kValidation);
+  optional.update(staleness_of(summary.staleness));
+  ordered_json all = joined(
       {outcome, scores, optional, rest, summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
+  if (summary.is_sparse) erase(all, {"mini_batches", "skipped_examples", "precision"});
+  return all;
 }
 
 ordered_json to_json(const EvaluationResult& result) {
-  const std::string set = to_string(result.set);
   ordered_json json = ordered_json::object();
-  if (result.rmse) {
-    json[set + "_rmse"] = finite("rmse", *result.rmse);
-  } else {
-    json[set + "_accuracy"] = finite("accuracy", result.accuracy);
-    json[set + "_top5_accuracy"] = finite_if_set("top5_accuracy", result.top5_accuracy);
-  }
-  json[set + "_loss"] = null_unless_finite(result.loss);
+  const std::string set = to_string(result.set);
+  add_scores(json, set, result.scores);
+  const ordered_json loss = json.at(set + "_loss");  // it follows the scores
+  json.erase(set + "_loss");
+  json[set + "_loss"] = loss;
   json["examples"] = result.examples;
   if (result.classes) json.update(to_json(*result.classes));
   return json;

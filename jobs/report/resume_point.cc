@@ -169,9 +169,14 @@ std::string completed_text(const fs::path& directory, const std::optional<Resume
   const int epochs = point ? point->saved.run.epochs : summary->epochs;
   const std::string ended = point ? early_end_text(job.training, point->saved.run) : "";
   const bool has_reached = is_target && same_target;
+  const std::string beyond =
+      epochs <= job.training.max_epochs
+          ? ""
+          : fmt::format("it has trained {}, and training.max_epochs is {}: ", counted(epochs, "epoch"),
+                        job.training.max_epochs);
   if (!has_reached && ended.empty() && epochs < job.training.max_epochs) return "";
   return fmt::format("the run in '{}' is complete ({}): {}nothing is left to train{}", directory.string(),
-                     summary->status, ended.empty() || has_reached ? "" : ended + ": ",
+                     summary->status, ended.empty() || has_reached ? beyond : ended + ": ",
                      has_reached || !ended.empty() || !point
                          ? ""
                          : fmt::format("; train more epochs by --set training.max_epochs={}", epochs + kMoreEpochs));
@@ -186,7 +191,8 @@ void check_may_begin(const fs::path& directory) {
   if (summary && summary->status == "diverged") {
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the run in '{}' diverged before its first checkpoint, so there is none to go back to; lower "
-                 "learning_rate.base and begin anew in another directory with --output, where a job with "
+                 "learning_rate.base, or do what the message in its summary.json advises, and begin anew in another "
+                 "directory with --output, where a job with "
                  "training.on_divergence: ROLL_BACK saves a checkpoint at its start",
                  directory.string());
   }

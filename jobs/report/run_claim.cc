@@ -16,8 +16,8 @@
 #include "engine/error.h"
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/export/run_files.h"
 #include "jobs/report/output_directory.h"
-#include "jobs/report/run_files.h"
 #include "jobs/report/run_lock.h"
 
 namespace arbalest::jobs {
@@ -34,12 +34,16 @@ namespace {
                process ? fmt::format("process {}", *process) : "another process", directory.string());
 }
 
+bool has_checkpoints(const fs::path& directory) {
+  std::error_code error;
+  return fs::exists(checkpoints_of(directory), error) && !list_checkpoints(checkpoints_of(directory)).empty();
+}
+
 [[noreturn]] void fail_used(const fs::path& directory, const char* file) {
   if (is_running(directory)) fail_running(directory);
-  engine::fail(
-      ErrorKind::kUsage,
-      "'{}' holds a run already ({}); go on with it by --resume=auto, or choose another directory with --output",
-      directory.string(), file);
+  engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}{} choose another directory with --output",
+               directory.string(), file,
+               has_checkpoints(directory) ? "); go on with it by --resume=auto, or" : ", and no checkpoint);");
 }
 
 // A run replaces the files in its folder tensorboard/.
@@ -49,10 +53,7 @@ void check_holds_no_run(const fs::path& directory) {
     if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
   }
   // Without this, the run would delete its own checkpoints in favor of later ones of another run.
-  std::error_code error;
-  if (fs::exists(checkpoints_of(directory), error) && !list_checkpoints(checkpoints_of(directory)).empty()) {
-    fail_used(directory, "checkpoints");
-  }
+  if (has_checkpoints(directory)) fail_used(directory, "checkpoints");
 }
 
 // Returns the run in `folder` whose log was written last; "" if there is none.

@@ -197,6 +197,20 @@ std::string saved_data_root(const fs::path& directory) {
   return is_told ? start["data_root"].get<std::string>() : "";
 }
 
+namespace {
+
+// The numbers of the summary whose names begin with that of the set.
+Scores scores_in(const nlohmann::json& summary, EvaluationSet set) {
+  const std::string prefix = fmt::format("{}_", to_string(set));
+  Scores scores;
+  for (const auto& [name, value] : summary.items()) {
+    if (name.starts_with(prefix) && value.is_number()) scores.set(name.substr(prefix.size()), value.get<double>());
+  }
+  return scores;
+}
+
+}  // namespace
+
 std::optional<SavedSummary> read_summary(const fs::path& directory) {
   const fs::path path = directory / kSummaryFile;
   std::error_code error;
@@ -223,10 +237,8 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
                       .epochs = static_cast<int>(number("epochs").value_or(0.0)),
                       .mini_batches = mini_batches,
                       .model_sha256 = summary["model_sha256"],
-                      .test_accuracy = number("test_accuracy"),
-                      .test_rmse = number("test_rmse"),
-                      .validation_accuracy = number("validation_accuracy"),
-                      .validation_rmse = number("validation_rmse")};
+                      .test = scores_in(summary, EvaluationSet::kTest),
+                      .validation = scores_in(summary, EvaluationSet::kValidation)};
 }
 
 }  // namespace arbalest::jobs

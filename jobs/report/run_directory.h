@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "engine/error.h"
+#include "jobs/export/run_files.h"
 #include "jobs/options/job_options.h"
 #include "jobs/report/metrics_log.h"
 #include "jobs/report/output_directory.h"
 #include "jobs/report/run_claim.h"
-#include "jobs/report/run_files.h"
 #include "jobs/report/run_lock.h"
 #include "jobs/report/tensorboard/tensorboard_log.h"
 #include "jobs/run/run_observer.h"
@@ -102,18 +102,8 @@ struct SavedSummary {
   int epochs = 0;
   std::optional<std::uint64_t> mini_batches;  // none in files of earlier versions
   std::string model_sha256;
-  // None if the run could not measure the score, has no such set, or uses the other metric.
-  std::optional<double> test_accuracy;
-  std::optional<double> test_rmse;
-  std::optional<double> validation_accuracy;
-  std::optional<double> validation_rmse;
-
-  // The accuracy, or the RMSE if that is the metric.
-  std::optional<double> score(EvaluationSet set) const {
-    const bool is_test = set == EvaluationSet::kTest;
-    const std::optional<double>& accuracy = is_test ? test_accuracy : validation_accuracy;
-    return accuracy ? accuracy : is_test ? test_rmse : validation_rmse;
-  }
+  Scores test;  // without those that the run could not measure; empty without such a set
+  Scores validation;
 };
 
 // Returns nothing if `directory` has no summary.json: the run was cut short. Throws ErrorKind::kData if the file is

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/report/run_files.h"
+#include "jobs/export/run_files.h"
 
 namespace arbalest::jobs {
 

@@ -1,6 +1,7 @@
 #include <optional>
 
 #include "jobs/messages/text.h"
+#include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/live/run_rows.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/processes/shared_results.h"
@@ -28,10 +29,11 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   progress = sum_over(world, progress);
   ModelScores scores(fitting);
   scores.evaluate_at_end(*session);
-  scores.require_finite("after one round");
-  const std::string text =
-      fmt::format("{}: one round of {} trained (loss {}), {}", job.name, counted(progress.tasks, "mini-batch"),
-                  loss_text(mean_of(progress.loss_sum, progress.examples)), scores.text());
+  scores.require_finite(fmt::format("after {}", counted(progress.tasks, "mini-batch")), scheduler);
+  const std::string text = fmt::format("{}: {}{} trained (loss {}), {}", job.name,
+                                       has_rounds(fitting.synchronization, scheduler.learners()) ? "one round of " : "",
+                                       counted(progress.tasks, "mini-batch"),
+                                       loss_text(mean_of(progress.sums.loss(), progress.examples)), scores.text());
   return {text, fitting.warnings};
 }
 

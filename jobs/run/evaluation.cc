@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_ring.h"
@@ -14,6 +15,7 @@
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/sparse/sparse_evaluation.h"
+#include "jobs/run/weights/saved_description.h"
 #include "jobs/run/weights/saved_model.h"
 #include "scheduler/inference_fleet.h"
 
@@ -35,11 +37,11 @@ void check(const JobOptions& job, const EvaluationOptions& options) {
   }
 }
 
-std::unique_ptr<dataflow::Dataset> load_set(const JobOptions& job, const RunContext& context, EvaluationSet set,
+std::unique_ptr<dataflow::Dataset> load_set(const DataOptions& data, const RunContext& context, EvaluationSet set,
                                             engine::host::Pool& pool, std::vector<std::string>& warnings) {
-  if (set == EvaluationSet::kValidation) return load_validation_set(job.data, context.data_root, pool, warnings);
+  if (set == EvaluationSet::kValidation) return load_validation_set(data, context.data_root, pool, warnings);
   // Each image is read once, so none is kept decoded.
-  return load_dataset(job.data, context.data_root, dataflow::Split::kTest, pool, warnings, Decoding::kOnReading);
+  return load_dataset(data, context.data_root, dataflow::Split::kTest, pool, warnings, Decoding::kOnReading);
 }
 
 // Adds up the results of mini-batches, as the scheduler does.
@@ -49,31 +51,22 @@ class Sums {
   explicit Sums(ClassScores* classes) : classes_(classes) {}
 
   void add(const dataflow::Batch& batch, const InferenceRunner::Result& result) {
-    examples_ += batch.examples;
-    loss_ += static_cast<double>(result.step.loss_sum);
-    correct_ += static_cast<double>(result.step.correct);
-    correct_top5_ += static_cast<double>(result.step.correct_top5);
+    evaluation_.examples += batch.examples;
+    evaluation_.sums.add(result.step);
     if (classes_ != nullptr) classes_->add(result.output, batch.tensors.back().as<const std::int32_t>());
   }
 
-  scheduler::Evaluation evaluation() const {
-    if (examples_ == 0) {
+  const scheduler::Evaluation& evaluation() const {
+    if (evaluation_.examples == 0) {
       engine::fail(engine::ErrorKind::kData,
                    "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
     }
-    const auto examples = static_cast<double>(examples_);
-    return {.loss = loss_ / examples,
-            .accuracy = correct_ / examples,
-            .top5_accuracy = correct_top5_ / examples,
-            .examples = examples_};
+    return evaluation_;
   }
 
  private:
   ClassScores* classes_;
-  std::int64_t examples_ = 0;
-  double loss_ = 0.0;
-  double correct_ = 0.0;
-  double correct_top5_ = 0.0;
+  scheduler::Evaluation evaluation_;
 };
 
 // Evaluates the model on `data`, and completes the result's warnings and, if it has them, its classes.
@@ -117,22 +110,22 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   if (job.sparse) return evaluate_sparse_run(job, model_path, sha256, context.data_root, options);
   check(job, options);
   const std::vector<dataflow::NamedTensor> model = read_finite_model(model_path, sha256);
+  SavedDescription saved = read_saved_description(job, model_path);
   engine::host::Pool pool(engine::host::usable_cores());
   EvaluationResult result;
   result.set = options.set;
-  const auto data = load_set(job, context, options.set, pool, result.warnings);
+  result.warnings = std::move(saved.warnings);
+  const auto data = load_set(data_as_trained(job.data, saved.description), context, options.set, pool, result.warnings);
   if (options.per_class) result.classes.emplace(job.data.input.classes());
   const scheduler::Evaluation evaluation = evaluate(job, model, model_path, *data, context, pool, result);
-  if (!std::isfinite(evaluation.loss)) {
+  if (!std::isfinite(evaluation.loss())) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "'{}' is of no use: its loss on the {} set is {}, so what it predicts means nothing; the run that "
                  "saved it had diverged",
-                 model_path, to_string(options.set), unsigned_nan(evaluation.loss));
+                 model_path, to_string(options.set), unsigned_nan(evaluation.loss()));
   }
-  result.loss = evaluation.loss;
-  result.accuracy = evaluation.accuracy;
-  result.top5_accuracy = top5_accuracy(evaluation, job.data.input.classes());
-  result.rmse = rmse(evaluation, job.data.input);
+  result.metrics = job.graph->metrics();
+  result.scores = Scores(result.metrics, evaluation.sums, evaluation.examples);
   result.examples = evaluation.examples;
   return result;
 }

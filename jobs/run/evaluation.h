@@ -7,20 +7,18 @@
 #include <vector>
 
 #include "jobs/options/job_options.h"
-#include "jobs/run/class_scores.h"
+#include "jobs/run/scores/class_scores.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
 
 struct EvaluationResult {
   EvaluationSet set = EvaluationSet::kTest;
-  double loss = 0.0;
-  double accuracy = 0.0;
-  std::optional<double> top5_accuracy;  // only with more than five classes
-  std::optional<double> rmse;           // replaces the accuracies if it is the metric
+  dataflow::Metrics metrics = {};  // of the model
+  Scores scores{};
   std::int64_t examples = 0;
   std::optional<ClassScores> classes{};    // if asked for
-  std::vector<std::string> warnings = {};  // about the data
+  std::vector<std::string> warnings = {};  // about the data, and where the model says something else than the job
 };
 
 struct EvaluationOptions {

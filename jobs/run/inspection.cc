@@ -9,6 +9,7 @@
 #include "jobs/messages/signed_bytes.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/sparse/graph_needed.h"
+#include "jobs/options/split/split_check.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/session.h"
 
@@ -47,7 +48,7 @@ void describe_layers(const dataflow::Plan& training, Inspection& result) {
                  .forward_flops = node.layer->forward_flops(inputs),
                  .output_bytes = signed_bytes(training.tensor_bytes(node.output))};
     for (const dataflow::ParameterSpec& parameter : dataflow::Graph::parameters(node, shapes)) {
-      if (!parameter.is_statistic()) row.parameters += parameter.shape.elements();
+      if (!parameter.is_statistic()) row.parameters += parameter.whole_shape().elements();
     }
     // One forward pass, one for the gradient of the input and one for that of the parameters, as far as they exist.
     const bool input_gradient = std::ranges::any_of(
@@ -72,6 +73,7 @@ void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspec
   result.device_bytes = use.needed - memory.bytes_of_learners(use, job.learners_per_device);
   result.available_bytes = use.available;
   result.learners_that_fit = memory.learners_that_fit();
+  result.is_split = is_split(job);
   if (const std::string lowered = memory.lowered_bound(); !lowered.empty()) result.warnings.push_back(lowered);
   try {
     memory.check();
@@ -83,10 +85,12 @@ void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspec
 }  // namespace
 
 Inspection inspect(const JobOptions& job) {
-  require_graph(job, "arbalest inspect");
+  require_replicas(job, "arbalest inspect");
   std::vector<std::unique_ptr<engine::Device>> devices;
   for (const engine::DeviceSpec& spec : job.devices) devices.push_back(engine::open_device(spec));
-  const std::vector<std::unique_ptr<learners::LearnerPool>> pools = make_pools(job, devices);
+  engine::process::World alone;
+  const std::vector<std::unique_ptr<learners::LearnerPool>> pools =
+      make_pools(job, devices, connect_split(job, devices, alone));
   const dataflow::Plan& training = pools.front()->training_plan();
 
   Inspection result;

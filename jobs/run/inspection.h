@@ -35,7 +35,8 @@ struct Inspection {
   std::int64_t dataset_bytes = 0;        // in host memory
   std::int64_t device_bytes = 0;         // in the first device's memory, without learners
   std::int64_t available_bytes = 0;      // of the first device's memory
-  int learners_that_fit = 0;             // per device, at most kMostLearners
+  int learners_that_fit = 0;             // MemoryForecast::learners_that_fit()
+  bool is_split = false;                 // the model is divided over the devices, each of which has one learner
   std::vector<int> learners_per_device;  // as the job says
   std::vector<MemoryUse> memory;         // with these learners
   // Largest numbers of learners that the job may have while it runs, as far as memory is known to allow.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "dataflow/split/parameter_part.h"
 #include "engine/host/topology.h"
 #include "jobs/checkpoint/transfer/file_transfer.h"
 #include "jobs/messages/signed_bytes.h"
@@ -13,6 +14,7 @@
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/synchronization/job_schemes.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/shards/sharded_pushes.h"
 
 namespace arbalest::jobs {
 
@@ -64,7 +66,7 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
 }
 
 MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                               const SplitSizes& sizes, AvailableMemory available, int rank)
+                               const SplitSizes& sizes, AvailableMemory available, int rank, int processes)
     : job_learners_(coexisting(job, pools)),
       most_learners_(largest(job)),
       ring_learners_(jobs::most_learners(job)),
@@ -74,13 +76,16 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
              .state_slots = pools.front()->state_slots(),
              .rule = job.optimizer.rule,
              .measures_gradients = measures_gradients(job),
-             .compares_copies = job.compare_rounds > 0},
+             .compares_copies = job.compare_rounds > 0,
+             .process = rank,
+             .processes = processes},
       sizes_{pools.front()->training_plan().parameters().moving_elements(),
              pools.front()->training_plan().parameters().statistic_elements(),
-             pools.front()->training_plan().parameters().frozen_elements()},
+             pools.front()->training_plan().parameters().frozen_elements(),
+             pools.front()->training_plan().parameters().part_ranges()},
       tuned_(job.tuned),
-      leads_(rank == 0),
-      is_alone_(job.learners_elsewhere == 0),
+      limit_(job.device_memory_bytes),
+      is_alone_(processes == 1),
       available_(std::move(available)) {
   std::vector<SplitSize> splits{sizes.test};
   if (sizes.validation) splits.push_back(*sizes.validation);
@@ -96,15 +101,21 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
     if (!device.is_cuda()) entry.cores = device.cores();
     entry.learner = signed_bytes(pool->learner_bytes());
-    entry.device = &device;
+    entry.limited = fmt::format("'{}' under device_memory_mib", device.name());
     entry.rest = signed_bytes(pool->shared_bytes());
     for (const SplitSize& split : splits) {
       if (!split.is_resident) continue;
       entry.rest += signed_bytes(dataflow::ResidentData::device_bytes(job.data.input, split.examples, device));
     }
     devices_.push_back(std::move(entry));
+    opened_.push_back(&pool->device());
   }
-  model_bytes_ = signed_bytes(scheduler::Scheduler::host_bytes(pools.front()->training_plan().parameters()));
+  const dataflow::ParameterLayout& parameters = pools.front()->training_plan().parameters();
+  model_bytes_ = signed_bytes(scheduler::Scheduler::host_bytes(parameters));
+  if (const engine::ExchangeGroup* exchange = pools.front()->exchange()) {
+    is_split_ = true;
+    exchange_bytes_ = signed_bytes(exchange->host_bytes() + dataflow::gather_bytes(parameters));
+  }
   saves_checkpoints_ = job.checkpoint.are_on();
   if (tuned_) {
     most_learners_.assign(devices_.size(), find_ceiling());
@@ -118,44 +129,38 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
 
 std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_device, int ring_learners) const {
   const int learners = total(learners_per_device);
-  std::vector<MemoryUse> uses = {{kHost, dataset_bytes_ + model_bytes_, available_.host}};
+  std::vector<MemoryUse> uses = {{kHost, dataset_bytes_ + model_bytes_ + exchange_bytes_, available_.host}};
   if (saves_checkpoints_) {
     // A process that does not lead puts one learner together for its file.
-    const int copied = leads_ ? learners : learners + 1;
-    uses.front().needed += model_bytes_ * scheduler::Scheduler::state_vectors(copied, needs_.state_slots, leads_);
+    const bool leads = needs_.process == 0;
+    const int copied = leads ? learners : learners + 1;
+    uses.front().needed += model_bytes_ * scheduler::Scheduler::state_vectors(copied, needs_.state_slots, leads);
     if (!is_alone_) uses.front().needed += 2 * signed_bytes(kTransferBytes);  // a piece, and its copy for the library
   }
+  if (!is_alone_ && sma::Synchronizer::has_server(needs_)) {
+    uses.front().needed += signed_bytes(scheduler::ShardedPushes::host_bytes(learners, sizes_));
+  }
   for (const RingSize& ring : rings_) uses.front().needed += signed_bytes(ring.bytes(ring_learners));
+  sma::SynchronizerNeeds needs = needs_;
+  needs.most_learners = std::max(needs.most_learners, learners);
+  const std::vector<std::size_t> shared = sma::Synchronizer::device_bytes(needs, opened_, sizes_);
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& device = devices_[d];
-    const std::int64_t bytes = device.rest + center_bytes(device, learners) + learners_per_device[d] * device.learner;
+    const std::int64_t bytes = device.rest + signed_bytes(shared[d]) + learners_per_device[d] * device.learner;
     if (device.memory == kHost) {
       uses.front().needed += bytes;
+      uses.front().learners += learners_per_device[d];
     } else {
-      uses.push_back({device.memory, bytes, available_.devices[d]});
+      uses.push_back({device.memory, bytes, available_.devices[d], learners_per_device[d]});
     }
+    if (limit_) uses.push_back({device.limited, bytes, *limit_, learners_per_device[d], true});
   }
   return uses;
 }
 
-std::int64_t MemoryForecast::center_bytes(const PerDevice& device, int learners) const {
-  sma::SynchronizerNeeds needs = needs_;
-  needs.most_learners = std::max(needs.most_learners, learners);
-  const std::optional<sma::CenterVectors> vectors = sma::center_vectors(needs);
-  if (!vectors) return 0;
-  std::size_t bytes = sma::Center::device_bytes(*device.device, sizes_, *vectors);
-  if (std::optional<sma::ServerNeeds> server = sma::server_needs(needs); server && &device == &devices_.front()) {
-    server->copies_gradients = devices_.size() > 1 && device.device->is_cuda();
-    bytes += sma::ParameterServer::device_bytes(*server, sizes_);
-  }
-  if (needs.measures_gradients) bytes += sma::GradientSpread::device_bytes(sizes_.trainable());
-  if (needs.compares_copies) bytes += sma::CopyComparison::device_bytes(needs.most_learners);
-  return signed_bytes(bytes);
-}
-
 int MemoryForecast::learners_that_fit() const {
   int count = 0;
-  while (count < kMostLearners) {
+  while (count < (is_split_ ? 1 : kMostLearners)) {
     const std::vector<int> more(devices_.size(), count + 1);
     if (std::ranges::any_of(uses(more, total(more)), exceeds)) break;
     ++count;
@@ -192,7 +197,8 @@ std::string MemoryForecast::lowered_bound() const {
 std::int64_t MemoryForecast::bytes_of_learners(const MemoryUse& use, std::span<const int> learners_per_device) const {
   std::int64_t bytes = 0;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    if (use.name == devices_[d].memory) bytes += learners_per_device[d] * devices_[d].learner;
+    if (use.name == devices_[d].memory || use.name == devices_[d].limited)
+      bytes += learners_per_device[d] * devices_[d].learner;
   }
   return bytes;
 }
@@ -203,17 +209,28 @@ void MemoryForecast::check() const {
   if (use == all.end()) return;
   const std::int64_t own = bytes_of_learners(*use, job_learners_);
   const int most = learners_that_fit();
-  const std::string remedy =
-      most == 0 ? "not even one learner fits: make the model or training.batch_size smaller"
-                : fmt::format("{} on each device would fit ({}), or more with a smaller model or training.batch_size",
-                              counted(most, "learner"),
-                              tuned_ ? "learners.per_device.auto.min" : "learners.per_device.fixed");
   const std::string change =
       job_learners_ == most_learners_ || tuned_ ? "" : " (those before and after a change of their number)";
   throw DoesNotFit(fmt::format("{}{} would take {} of {} ({} for learners, {} for the rest), but {} are available; {}",
-                               counted(total(job_learners_), "learner"), change, bytes_text(use->needed), use->name,
-                               bytes_text(own), bytes_text(use->needed - own), bytes_text(use->available), remedy),
+                               counted(use->learners > 0 ? use->learners : total(job_learners_), "learner"), change,
+                               bytes_text(use->needed), use->name, bytes_text(own), bytes_text(use->needed - own),
+                               bytes_text(use->available), remedy(*use, most)),
                    most);
+}
+
+std::string MemoryForecast::remedy(const MemoryUse& use, int most) const {
+  const std::string limit = use.is_limit ? "raise device_memory_mib, " : "";
+  std::string smaller = limit + "make the model or training.batch_size smaller";
+  // Devices that share the host's memory also share what they divide.
+  if (use.name != kHost) {
+    smaller += is_split_ ? ", or divide the model more: add `split` to further dense layers, or name more devices"
+                         : ", or divide dense layers over several devices (`split`)";
+  }
+  if (is_split_) return smaller;
+  if (most == 0) return "not even one learner fits: " + smaller;
+  return fmt::format("{}{} on each device would fit ({}), or more with a smaller model or training.batch_size",
+                     use.is_limit ? "raise device_memory_mib; as it is, " : "", counted(most, "learner"),
+                     tuned_ ? "learners.per_device.auto.min" : "learners.per_device.fixed");
 }
 
 }  // namespace arbalest::jobs

@@ -30,11 +30,13 @@ struct AvailableMemory {
   std::vector<std::int64_t> devices;  // for a CPU device, the same memory as `host`
 };
 
-// Use of one memory: the host's, or a GPU's.
+// Tells how one memory is used: the host's, a GPU's, or what device_memory_mib allows on a device.
 struct MemoryUse {
-  std::string name;  // "host memory", "cuda:0"
+  std::string name;  // "host memory", "cuda:0", "'cpu:0' under device_memory_mib"
   std::int64_t needed = 0;
   std::int64_t available = 0;
+  int learners = 0;       // whose memory is part of it
+  bool is_limit = false;  // the last kind
 };
 
 // The error kOutOfMemory, with the number of learners that would fit.
@@ -52,14 +54,16 @@ class DoesNotFit : public engine::Error {
 
 class MemoryForecast {
  public:
-  // `pools`: one per device of the job; they need not have created their learners. `rank`: of this process. Rank 0
-  // copies the whole state for a checkpoint, and each other process that of its learners.
+  // `pools`: one per device of the job; they need not have created their learners. `rank`: of this process, of
+  // `processes`. Rank 0 copies the whole state for a checkpoint, and each other process that of its learners.
   MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                 const SplitSizes& sizes, AvailableMemory available, int rank = 0);
+                 const SplitSizes& sizes, AvailableMemory available, int rank = 0, int processes = 1);
 
-  // Use of host memory and of each GPU's memory with these learners and the job's rings.
+  // Use of host memory and of each GPU's memory with these learners and the job's rings. If the job limits the memory
+  // of each device, also the use of each device under that limit.
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;
-  // The largest equal number of learners per device that fits, with rings for it; at most kMostLearners.
+  // The largest equal number of learners per device that fits, with rings for it; at most kMostLearners, and at most
+  // 1 if the model is split.
   int learners_that_fit() const;
   // By device, the largest number of learners that the job may have at a time: the job's own, or, if it is tuned, as
   // many as its bounds and memory allow (equal on all devices; no fewer than the job's minimum).
@@ -81,16 +85,16 @@ class MemoryForecast {
   struct PerDevice {
     std::string memory;        // name of the memory, as in MemoryUse
     std::int64_t learner = 0;  // bytes per learner
-    const engine::Device* device = nullptr;
+    std::string limited = {};  // name of the memory that the job limits, as in MemoryUse
     std::int64_t rest = 0;
     int cores = 0;  // for a CPU device
   };
 
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device, int ring_learners) const;
   std::vector<MemoryUse> uses_while_tuned(int ceiling) const;
+  // Returns what makes the job fit, where `most` learners on each device do.
+  std::string remedy(const MemoryUse& use, int most) const;
   int find_ceiling() const;
-  // Memory of a device that synchronizing this many learners takes.
-  std::int64_t center_bytes(const PerDevice& device, int learners) const;
 
   std::vector<int> job_learners_;   // allocated at a time, by device; for a tuned job, its minimum
   std::vector<int> most_learners_;  // active at a time, by device
@@ -99,12 +103,15 @@ class MemoryForecast {
   sma::CenterSizes sizes_;
   std::optional<LearnerBounds> tuned_;
   std::vector<PerDevice> devices_;
+  std::vector<engine::Device*> opened_;  // these devices
   std::vector<RingSize> rings_;
   std::int64_t dataset_bytes_ = 0;
-  std::int64_t model_bytes_ = 0;  // one copy on the host
+  std::int64_t model_bytes_ = 0;     // one copy on the host
+  std::int64_t exchange_bytes_ = 0;  // what the host takes besides for a split model
+  bool is_split_ = false;            // each device has one learner, for its part of the model
   bool saves_checkpoints_ = false;
-  bool leads_;     // whether this is rank 0
-  bool is_alone_;  // whether there are no other processes
+  std::optional<std::int64_t> limit_;  // JobOptions::device_memory_bytes
+  bool is_alone_;                      // whether there are no other processes
   AvailableMemory available_;
 };
 

@@ -8,24 +8,18 @@
 #include <string_view>
 
 #include "jobs/checkpoint/run_state.h"
-#include "jobs/checkpoint/score_order.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/run_observer.h"
+#include "jobs/run/scores/scores.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
 
-// Fraction of examples whose label is among the five largest of `classes` logits; none with five classes or fewer.
-std::optional<double> top5_accuracy(const scheduler::Evaluation& evaluation, std::int64_t classes);
-
-// Root of the mean squared error; none if labels are classes.
-std::optional<double> rmse(const scheduler::Evaluation& evaluation, const dataflow::InputDescription& input);
-
 class ModelScores {
  public:
   explicit ModelScores(const JobOptions& job)
-      : input_(job.data.input),
+      : metrics_(job.graph->metrics()),
         accuracy_set_(job.data.has_validation() ? EvaluationSet::kValidation : EvaluationSet::kTest),
         patience_(job.training.patience_epochs),
         min_improvement_(job.training.min_improvement),
@@ -57,7 +51,7 @@ class ModelScores {
   std::optional<double> decisive_score() const;
   // The best of it at the end of an epoch.
   std::optional<double> best_score() const { return of(accuracy_set_).best; }
-  ScoreOrder order() const noexcept { return {.smaller_is_better = predicts_numbers()}; }
+  ScoreOrder order() const { return order_of(metrics_); }
 
   // A checkpoint holds this part of earlier evaluations; continue_from() goes on from it.
   ScoreHistory history() const { return {target_.recent(), test_.best, validation_.best, improved_, epochs_since_}; }
@@ -65,8 +59,8 @@ class ModelScores {
 
   // Names the loss that is not finite: "the model's loss on the test set is nan"; "" if all are finite.
   std::string problem() const;
-  // Throws kDiverged if a loss is not finite. `when`: "after epoch 3".
-  void require_finite(std::string_view when) const;
+  // Throws kDiverged if a loss is not finite. `when`: "after epoch 3"; `scheduler` has trained the model.
+  void require_finite(std::string_view when, const scheduler::Scheduler& scheduler) const;
 
   void write_to(EpochRow& row) const;
   void write_to(RunSummary& summary) const;
@@ -75,20 +69,23 @@ class ModelScores {
   std::string text() const;
 
  private:
-  // A score is an accuracy or an RMSE.
+  // A score is a value of dataflow::score_of(metrics_).
   struct Set {
     std::optional<scheduler::Evaluation> evaluation{};  // of the present model
     std::optional<double> best{};                       // at the end of an epoch
   };
 
-  bool predicts_numbers() const noexcept { return input_.predicts_numbers(); }
+  const dataflow::Metric& metric() const { return dataflow::score_of(metrics_); }
+  bool is_fraction() const { return metric().unit == dataflow::MetricUnit::kFraction; }
   const Set& of(EvaluationSet set) const noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
   Set& of(EvaluationSet set) noexcept { return set == EvaluationSet::kTest ? test_ : validation_; }
   void evaluate(Session& session, EvaluationSet set);
-  double score(const scheduler::Evaluation& evaluation) const;
+  Scores scores(const scheduler::Evaluation& evaluation) const {
+    return {metrics_, evaluation.sums, evaluation.examples};
+  }
   void count_patience();
 
-  dataflow::InputDescription input_;
+  dataflow::Metrics metrics_;
   EvaluationSet accuracy_set_;
   std::optional<int> patience_;
   double min_improvement_;

@@ -10,6 +10,7 @@
 #include "engine/host/topology.h"
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_learners.h"
 #include "jobs/run/processes/shared_results.h"
@@ -126,7 +127,7 @@ void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& 
                  job.switches.size());
   });
   const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
-  const sma::Options& scheme = last != nullptr ? last->to : job.synchronization;
+  const sma::Options& scheme = present_scheme(job, state.switches_done);
   const scheduler::RateScaling scaling = last != nullptr ? last->with_learners : job.learning_rate.with_learners;
   const bool same_devices = saved.origin.devices == present.devices;
   if (job.tuned) {

@@ -10,6 +10,7 @@
 #include "engine/precision.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
+#include "jobs/run/scores/scores.h"
 #include "sma/staleness_clocks.h"
 
 namespace arbalest::jobs {
@@ -22,12 +23,6 @@ enum class EvaluationSet {
 
 // "test", "validation"
 const char* to_string(EvaluationSet set);
-
-// The measure by which a model is judged on such a set.
-enum class Metric {
-  kAccuracy,  // for classifiers
-  kRmse       // root mean squared error, for models that predict numbers
-};
 
 // The run goes on from a checkpoint.
 struct ResumeRow {
@@ -48,11 +43,10 @@ struct RunStart {
   std::vector<int> learners_per_device;
   std::vector<LearnerStep> learner_steps = {};  // each number that the run has had until here
   bool is_tuned = false;                        // whether the number of learners is tuned while training
-  std::string learners_change;  // how their number will change: "16 on each device from epoch 6 on"; "": it stays
-  std::int64_t classes = 0;
-  Metric metric = Metric::kAccuracy;
-  std::int64_t batch_size = 0;  // per learner
-  std::string scheme = {};      // of a sparse model: how learners work together; "": on mini-batches
+  std::string learners_change;     // how their number will change: "16 on each device from epoch 6 on"; "": it stays
+  dataflow::Metrics metrics = {};  // of the model, the loss first
+  std::int64_t batch_size = 0;     // per learner
+  std::string scheme = {};         // of a sparse model: how learners work together; "": on mini-batches
   engine::Precision precision = engine::Precision::kFloat32;
   int max_epochs = 0;
   std::optional<double> target_accuracy;
@@ -84,43 +78,40 @@ struct SparseProgress {
   // violation of the conditions of a minimum that the epoch has met.
   std::optional<std::int64_t> active_coordinates = {};
   std::optional<double> kkt_violation = {};
+  // Set by delayed_proximal only: the step of the epoch, as a part of the one that the curvature allows. Such an epoch
+  // has no learning rate.
+  std::optional<double> step = {};
 };
 
 // One epoch: a line of metrics.jsonl.
 struct EpochRow {
   int epoch = 0;            // 1 after the first
   std::uint64_t batch = 0;  // mini-batches before this point
-  // Means over the epoch's mini-batches, augmented, each with the weights of its step. No accuracy if it is not the
-  // metric.
-  double train_loss = 0.0;
-  std::optional<double> train_accuracy{};
+  // Over the epoch's mini-batches, augmented, each with the weights of its step.
+  Scores train{};
   // Either the test set is evaluated after every epoch, or the validation set if there is one. The test set is then
   // evaluated once, at the end of the run (RunSummary).
-  std::optional<double> test_loss{};
-  std::optional<double> test_accuracy{};
-  std::optional<double> test_top5_accuracy{};  // only with more than five classes
-  std::optional<double> test_rmse{};           // replaces both accuracies if it is the metric
-  std::optional<double> validation_loss{};
-  std::optional<double> validation_accuracy{};
-  std::optional<double> validation_top5_accuracy{};  // as for the test set
-  std::optional<double> validation_rmse{};
+  Scores test{};
+  Scores validation{};
   double images_per_second = 0.0;  // training examples / seconds of training, evaluation not counted
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
-  double replica_distance = 0.0;  // sqrt(mean over learners of |w_j - z|^2) at the last averaging
-  double replica_spread = 0.0;    // sqrt(mean over learners of |w_j - mean of w|^2), likewise
+  // sqrt(mean over learners of |w_j - z|^2) at the last averaging, and sqrt(mean over learners of |w_j - mean of w|^2).
+  // None if nothing measures them: schemes without rounds average nothing, and a sparse model has no replicas.
+  std::optional<double> replica_distance = {};
+  std::optional<double> replica_spread = {};
   // Loss of the model minus the mean loss of the learners' own weights, on accuracy_set; if the job asks for it.
   std::optional<double> averaging_loss_gap = {};
-  sma::StalenessCounts staleness = {};  // pushes of the epoch by staleness; empty: none were asynchronous
-  double training_seconds = 0.0;        // of this epoch, without its evaluation
+  // Pushes (async_sgd) or steps (hogwild) of the epoch by staleness; empty: none were asynchronous.
+  sma::StalenessCounts staleness = {};
+  double training_seconds = 0.0;  // of this epoch, without its evaluation
   double evaluation_seconds = 0.0;
   double host_microseconds_per_step = 0.0;    // CPU time of the one host thread that enqueues, per mini-batch
-  std::optional<SparseProgress> sparse = {};  // of a sparse model, which has no replicas and no host thread
+  std::optional<SparseProgress> sparse = {};  // of a sparse model, which has no host thread
 
-  // Accuracy and loss on the set that the target accuracy refers to (RunStart::accuracy_set).
-  double decisive_accuracy() const { return validation_accuracy ? *validation_accuracy : test_accuracy.value_or(0.0); }
-  double decisive_loss() const { return validation_loss ? *validation_loss : test_loss.value_or(0.0); }
+  // The scores on the set that the target accuracy refers to (RunStart::accuracy_set).
+  const Scores& decisive() const noexcept { return validation.empty() ? test : validation; }
 };
 
 // The number of learners has changed. If `to` equals `from`, the auto-tuner only explains why it keeps the number.
@@ -186,25 +177,16 @@ struct RunSummary {
   RunStatus status = RunStatus::kFailed;
   std::string message;  // the reason, unless completed or target reached; "" otherwise
   int stop_signal = 0;  // the signal, if stopped
-  Metric metric = Metric::kAccuracy;
-  // Scores of the model at the end; none if not measured, or if another metric is used.
-  std::optional<double> test_accuracy;
-  std::optional<double> test_top5_accuracy;  // only with more than five classes
-  std::optional<double> test_loss;
-  // The best at the end of an epoch. A model that a signal or training.max_minutes left within an epoch does not count,
-  // because best.safetensors never holds it. None before the first epoch has ended, and if there is a validation set:
-  // the test set is then evaluated at the end of the run only.
-  std::optional<double> best_test_accuracy;
-  std::optional<double> test_rmse;  // as test_accuracy and its best
-  std::optional<double> best_test_rmse;
+  dataflow::Metrics metrics = {};
+  Scores test{};  // of the model at the end; empty if not measured
+  // The best score (dataflow::score_of) at the end of an epoch. A model that a signal or training.max_minutes left
+  // within an epoch does not count, because best.safetensors never holds it. None before the first epoch has ended, and
+  // if there is a validation set: the test set is then evaluated at the end of the run only.
+  std::optional<double> best_test{};
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that time_to_accuracy_seconds refers to
-  // Scores on the validation set, as above; none if there is no such set.
-  std::optional<double> validation_accuracy{};
-  std::optional<double> validation_top5_accuracy{};
-  std::optional<double> validation_loss{};
-  std::optional<double> best_validation_accuracy{};
-  std::optional<double> validation_rmse{};
-  std::optional<double> best_validation_rmse{};
+  // These are the same scores on the validation set; there are none without such a set.
+  Scores validation{};
+  std::optional<double> best_validation{};
   int epochs = 0;                       // completed epochs
   std::uint64_t mini_batches = 0;       // mini-batches trained, of all learners together
   std::int64_t examples = 0;            // examples trained on
@@ -222,7 +204,8 @@ struct RunSummary {
   std::vector<std::string> devices;
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 0;
-  std::string model_sha256;                   // of model.safetensors
+  std::string model_sha256;  // of model.safetensors
+  bool is_sparse = false;    // trained without mini-batches, so fields that count these have no meaning
   std::optional<SparseProgress> sparse = {};  // of a sparse model, after the last epoch
 };
 

@@ -43,10 +43,6 @@ std::vector<std::string> device_names(const std::vector<engine::DeviceSpec>& dev
   return all;
 }
 
-Metric metric_of(const JobOptions& job) {
-  return job.data.input.predicts_numbers() ? Metric::kRmse : Metric::kAccuracy;
-}
-
 RunStart describe_run(const JobOptions& job, const Session& session, EvaluationSet accuracy_set) {
   RunStart start{.job = job.name,
                  .model = model_text(job, session),
@@ -54,8 +50,7 @@ RunStart describe_run(const JobOptions& job, const Session& session, EvaluationS
                  .learners_per_device = job.learners_per_device,
                  .is_tuned = job.tuned.has_value(),
                  .learners_change = describe_changes(job),
-                 .classes = job.data.input.classes(),
-                 .metric = metric_of(job),
+                 .metrics = job.graph->metrics(),
                  .batch_size = job.training.batch_size,
                  .precision = job.training.precision,
                  .max_epochs = job.training.max_epochs,

@@ -15,6 +15,5 @@ RunStart describe_run(const JobOptions& job, const Session& session, EvaluationS
 std::vector<std::string> device_names(const std::vector<engine::DeviceSpec>& devices, engine::process::World& world);
 
 // The metric by which the job's model is judged.
-Metric metric_of(const JobOptions& job);
 
 }  // namespace arbalest::jobs

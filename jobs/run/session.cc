@@ -12,6 +12,7 @@
 #include "jobs/options/load_job.h"
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/readers/schedule_check.h"
+#include "jobs/options/split/split_check.h"
 #include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
@@ -32,6 +33,12 @@ SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::Res
   return {data.size(), !resident.empty(), bytes + data.memory_bytes()};
 }
 
+// A GPU that is in an exchange of a split model must not be in an all-reduce, so the whole gradient comes first
+// (engine/cuda/exchange/nccl_exchange.h).
+std::int64_t part_bytes(const JobOptions& job, std::span<const engine::ExchangePlace> places) {
+  return !places.empty() && job.devices.front().is_cuda() ? 0 : gradient_part_bytes(job);
+}
+
 // The first epoch has no spikes.
 // A process of several sees its own losses only, so none watches them.
 std::optional<scheduler::SpikeRule> spike_rule(const JobOptions& job, std::int64_t batches_per_epoch) {
@@ -43,9 +50,15 @@ std::optional<scheduler::SpikeRule> spike_rule(const JobOptions& job, std::int64
 
 }  // namespace
 
+std::vector<engine::ExchangePlace> connect_split(const JobOptions& job,
+                                                 std::span<const std::unique_ptr<engine::Device>> devices,
+                                                 engine::process::World& world) {
+  return is_split(job) ? engine::make_exchange(devices, world) : std::vector<engine::ExchangePlace>{};
+}
+
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
-    const std::vector<dataflow::ResidentData>& training_data,
+    std::span<const engine::ExchangePlace> places, const std::vector<dataflow::ResidentData>& training_data,
     const std::vector<dataflow::ResidentData>& evaluation_data) {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools;
   for (std::size_t d = 0; d < devices.size(); ++d) {
@@ -53,10 +66,11 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
                                         .without_decay = job.optimizer.without_decay,
+                                        .exchange = places.empty() ? engine::ExchangePlace{} : places[d],
                                         .learner = {.result_slots = scheduler::result_slots(longest_stride(job)),
                                                     .rule = job.optimizer.rule,
                                                     .clip_gradient_norm = job.optimizer.clip_gradient_norm,
-                                                    .gradient_part_bytes = gradient_part_bytes(job),
+                                                    .gradient_part_bytes = part_bytes(job, places),
                                                     .sums_gradients = sums_gradients(job),
                                                     .training_data = data_on(d, training_data),
                                                     .evaluation_data = data_on(d, evaluation_data),
@@ -73,7 +87,11 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
                  Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
   engine::process::World& processes = world == nullptr ? alone_ : *world;
-  together(processes, [&] { open_here(job, data_root, device_options, input, processes); });
+  together(processes, [&] {
+    for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
+  });
+  const std::vector<engine::ExchangePlace> places = connect_split(job, devices_, processes);
+  together(processes, [&] { open_here(job, data_root, input, places, processes); });
   const std::int64_t batches_per_epoch = training_order_->batches_per_epoch();
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
@@ -95,15 +113,13 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
       pools_, *collective_, processes);
 }
 
-void Session::open_here(const JobOptions& job, const std::string& data_root,
-                        const engine::DeviceOptions& device_options, Input input,
-                        const engine::process::World& processes) {
-  for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
+void Session::open_here(const JobOptions& job, const std::string& data_root, Input input,
+                        std::span<const engine::ExchangePlace> places, const engine::process::World& processes) {
   const AvailableMemory available(devices_, processes.local_size());
   load_data(job, data_root, input);
-  pools_ = make_pools(job, devices_, resident_training_data_, resident_evaluation_data_);
+  pools_ = make_pools(job, devices_, places, resident_training_data_, resident_evaluation_data_);
   const SplitSizes sizes = split_sizes();
-  const MemoryForecast forecast(job, pools_, sizes, available, processes.rank());
+  const MemoryForecast forecast(job, pools_, sizes, available, processes.rank(), processes.size());
   forecast.check();
   learner_ceiling_ = std::ranges::max(forecast.most_learners());
   if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);

@@ -21,10 +21,17 @@
 
 namespace arbalest::jobs {
 
-// Makes a pool for each of the job's devices. The data, by device or none, must outlive the pools.
+// Connects the devices of a job that is split over the devices of all processes. Returns the place of each device; none
+// if the job is not split. A call of World's operations.
+std::vector<engine::ExchangePlace> connect_split(const JobOptions& job,
+                                                 std::span<const std::unique_ptr<engine::Device>> devices,
+                                                 engine::process::World& world);
+
+// Makes a pool for each of the job's devices, whose places are those of connect_split(). The data, by device or none,
+// must outlive the pools.
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
-    const std::vector<dataflow::ResidentData>& training_data = {},
+    std::span<const engine::ExchangePlace> places, const std::vector<dataflow::ResidentData>& training_data = {},
     const std::vector<dataflow::ResidentData>& evaluation_data = {});
 
 class Session {
@@ -79,9 +86,9 @@ class Session {
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
-  // Opens what needs no other process.
-  void open_here(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
-                 Input input, const engine::process::World& processes);
+  // Opens what needs no other process, once the devices are open and connected.
+  void open_here(const JobOptions& job, const std::string& data_root, Input input,
+                 std::span<const engine::ExchangePlace> places, const engine::process::World& processes);
   void load_data(const JobOptions& job, const std::string& data_root, Input input);
   void load_sets(const JobOptions& job, const std::string& data_root);
   void add_warnings(const JobOptions& job);

@@ -120,6 +120,7 @@ class Trainer {
       }
     }
     ends_before_epoch(run_);  // a resumed run may have no epoch left
+    end_beyond_last_epoch(run_);
     run_.summary.unused_switches =
         run_.state.unused_switches + static_cast<int>(run_.job.switches.size() - run_.state.switches_done);
   }
@@ -162,7 +163,7 @@ class Trainer {
       run_.enter(Phase::kTraining);
       report_progress();
       if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
-      run_.decided = agreement_.after_stride(requests());
+      run_.decided = agreement_.after_stride(requests(), scheduler().strides_apart());
       end_written_save();
       if (scheduler().batches() < end) save_if_due();
     }
@@ -209,7 +210,7 @@ class Trainer {
     run_.state.time_to_accuracy_seconds = summary.time_to_accuracy_seconds;
     summary.epochs = epoch;
     run_.tell(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));
-    run_.scores.require_finite(fmt::format("after epoch {}", epoch));
+    run_.scores.require_finite(fmt::format("after epoch {}", epoch), scheduler());
     follow_plateau(run_, epoch, is_last_epoch(run_, epoch, reached));
     end_epoch(epoch);
     return reached;

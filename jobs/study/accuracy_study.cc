@@ -30,21 +30,22 @@ class Watcher final : public RunObserver {
   void on_progress(const RunProgress& /*progress*/) override {}
   void on_epoch(const EpochRow& row) override {
     // The accuracy of a model without a finite loss does not count.
-    const bool reached = std::isfinite(row.decisive_loss()) && target_.add(row.decisive_accuracy());
+    const double accuracy = row.decisive().value("accuracy").value_or(0.0);
+    const bool reached = std::isfinite(row.decisive().loss()) && target_.add(accuracy);
     const bool first = reached && !run_.seconds;
     if (first) {
       run_.seconds = row.elapsed_seconds;
       run_.epochs = row.epoch;
     }
-    const EvaluationSet set = row.validation_accuracy ? EvaluationSet::kValidation : EvaluationSet::kTest;
+    const EvaluationSet set = row.validation.empty() ? EvaluationSet::kTest : EvaluationSet::kValidation;
     tell_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", name_, row.epoch, max_epochs_, to_string(set),
-                      percent(row.decisive_accuracy()), row.elapsed_seconds, first ? ", the target is reached" : ""));
+                      percent(accuracy), row.elapsed_seconds, first ? ", the target is reached" : ""));
   }
   void on_finish(const RunSummary& summary) override {
-    run_.accuracy = summary.test_accuracy;
-    run_.best_accuracy = summary.best_test_accuracy;
-    run_.validation_accuracy = summary.validation_accuracy;
-    run_.best_validation_accuracy = summary.best_validation_accuracy;
+    run_.accuracy = summary.test.value("accuracy");
+    run_.best_accuracy = summary.best_test;
+    run_.validation_accuracy = summary.validation.value("accuracy");
+    run_.best_validation_accuracy = summary.best_validation;
     run_.total_seconds = summary.train_seconds;
     run_.images_per_second = summary.images_per_second;
   }

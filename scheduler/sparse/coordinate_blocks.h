@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "dataflow/input/batches/random_sequence.h"
@@ -36,9 +36,7 @@ inline std::vector<std::int64_t> random_order(std::int64_t count, std::uint64_t 
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < count; ++i) order.push_back(i);
   dataflow::RandomSequence random(seed, stream, pass);
-  for (std::int64_t i = count - 1; i > 0; --i) {
-    std::swap(order[static_cast<std::size_t>(i)], order[random.below(static_cast<std::uint64_t>(i) + 1)]);
-  }
+  dataflow::shuffle(std::span(order), random);
   return order;
 }
 

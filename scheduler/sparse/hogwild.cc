@@ -2,25 +2,19 @@
 
 #include <utility>
 
+#include "engine/host/relaxed.h"
 #include "scheduler/sparse/coordinate_blocks.h"
+#include "scheduler/sparse/order_streams.h"
 #include "scheduler/sparse/worker_threads.h"
 
 namespace arbalest::scheduler {
 
-namespace {
+using engine::host::load_relaxed;
+using engine::host::store_relaxed;
 
-constexpr std::uint64_t kOrderStream = 0x686F6777696C64;  // "hogwild"
-
-float load(float& shared) { return std::atomic_ref(shared).load(std::memory_order_relaxed); }
-void store(float& shared, float value) { std::atomic_ref(shared).store(value, std::memory_order_relaxed); }
-
-}  // namespace
-
-// One thread's counts of an epoch. They have cache lines of their own.
+// One thread's count of rows. It has a cache line of its own.
 struct alignas(128) HogwildSolver::Part {
   std::int64_t rows = 0;
-  std::int64_t right = 0;
-  double loss = 0.0;
 };
 
 HogwildSolver::HogwildSolver(const dataflow::SparseRows& rows, const HogwildOptions& options,
@@ -30,7 +24,7 @@ HogwildSolver::HogwildSolver(const dataflow::SparseRows& rows, const HogwildOpti
 }
 
 HogwildEpoch HogwildSolver::epoch(std::uint64_t number, float learning_rate, const std::atomic<int>* stop_signal) {
-  const std::vector<std::int64_t> order = random_order(rows_.rows(), options_.seed, kOrderStream, number);
+  const std::vector<std::int64_t> order = random_order(rows_.rows(), options_.seed, kRowOrder, number);
   std::vector<Part> parts(cores_.size());
   const auto threads = cores_.size();
   const auto first_of = [&](std::size_t thread) { return order.size() * thread / threads; };
@@ -43,26 +37,18 @@ HogwildEpoch HogwildSolver::epoch(std::uint64_t number, float learning_rate, con
       },
       [] {});
   HogwildEpoch done;
-  std::int64_t right = 0;
-  for (const Part& part : parts) {
-    done.rows += part.rows;
-    done.loss += part.loss;
-    right += part.right;
-  }
+  for (const Part& part : parts) done.rows += part.rows;
   done.is_whole = done.rows == rows_.rows();
-  if (done.rows == 0) return done;
-  done.loss /= static_cast<double>(done.rows);
-  done.accuracy = static_cast<double>(right) / static_cast<double>(done.rows);
   return done;
 }
 
 void HogwildSolver::work(std::span<const std::int64_t> rows, float learning_rate, const std::atomic<int>* stop_signal,
                          Part& part) {
-  float bias = load(model_.bias);
+  float bias = load_relaxed(model_.bias);
   float change = 0.0F;  // of the bias, since it was loaded
   const auto exchange_bias = [&] {
     std::atomic_ref(model_.bias).fetch_add(std::exchange(change, 0.0F), std::memory_order_relaxed);
-    bias = load(model_.bias);
+    bias = load_relaxed(model_.bias);
   };
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i % kBiasPeriod == 0) {
@@ -70,13 +56,10 @@ void HogwildSolver::work(std::span<const std::int64_t> rows, float learning_rate
       exchange_bias();
     }
     const auto row = static_cast<std::size_t>(rows[i]);
-    const double margin = margin_of(row, bias + change);
-    const double wrong = wrong_probability(margin);
+    const double wrong = wrong_probability(margin_of(row, bias + change));
     const auto step_size = static_cast<float>(learning_rate * rows_.labels[row] * wrong);
     step(row, step_size);
     if (options_.bias) change += step_size;
-    part.loss += logistic_loss(margin);
-    part.right += margin > 0.0 ? 1 : 0;
     ++part.rows;
   }
   exchange_bias();
@@ -85,7 +68,7 @@ void HogwildSolver::work(std::span<const std::int64_t> rows, float learning_rate
 double HogwildSolver::margin_of(std::size_t row, float bias) {
   double output = bias;
   for (auto e = static_cast<std::size_t>(rows_.starts[row]); e < static_cast<std::size_t>(rows_.starts[row + 1]); ++e) {
-    output += double{load(model_.weights[static_cast<std::size_t>(rows_.indices[e])])} * rows_.values[e];
+    output += double{load_relaxed(model_.weights[static_cast<std::size_t>(rows_.indices[e])])} * rows_.values[e];
   }
   return rows_.labels[row] * output;
 }
@@ -93,7 +76,7 @@ double HogwildSolver::margin_of(std::size_t row, float bias) {
 void HogwildSolver::step(std::size_t row, float change) {
   for (auto e = static_cast<std::size_t>(rows_.starts[row]); e < static_cast<std::size_t>(rows_.starts[row + 1]); ++e) {
     float& weight = model_.weights[static_cast<std::size_t>(rows_.indices[e])];
-    store(weight, load(weight) + change * rows_.values[e]);
+    store_relaxed(weight, load_relaxed(weight) + change * rows_.values[e]);
   }
 }
 

@@ -26,8 +26,6 @@ struct HogwildOptions {
 struct HogwildEpoch {
   bool is_whole = true;   // false: a stop signal ended it early
   std::int64_t rows = 0;  // trained
-  double loss = 0.0;      // mean over these rows, each before its step
-  double accuracy = 0.0;  // likewise
 };
 
 class HogwildSolver {

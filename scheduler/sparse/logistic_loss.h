@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "dataflow/input/sparse/sparse_rows.h"

@@ -2,11 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "dataflow/input/sparse/sparse_columns.h"
 #include "engine/error.h"
+#include "engine/process/all_gather.h"
+#include "scheduler/sparse/block_exchange.h"
+#include "scheduler/sparse/delay_window.h"
+#include "scheduler/sparse/order_streams.h"
+#include "scheduler/sparse/sum_in_pairs.h"
 #include "scheduler/sparse/worker_threads.h"
 #include "sma/proximal_step.h"
 
@@ -15,44 +24,30 @@ namespace arbalest::scheduler {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kLargestCurvature = 0.25;              // of the logistic loss
-constexpr double kFilterRatio = 10.0;                   // margin of the filter = worst violation / rows * ratio
-constexpr double kRounding = 1e-9;                      // relative; a rise of the objective by less is rounding
-constexpr int kFallsToGrow = 8;                         // passes
-constexpr std::uint64_t kOrderStream = 0x626C6F636B73;  // "blocks"
+constexpr double kFilterRatio = 10.0;  // margin of the filter = worst violation / rows * ratio
+constexpr double kRounding = 1e-9;     // relative; a rise of the objective by less is rounding
+constexpr int kFallsToGrow = 8;        // passes
 
-// min(p (1 - p) exp(z), 1/4) for z >= 0, with p = wrong_probability(margin). With q = max(p, 1 - p) >= 1/2 the first is
-// exp(z - |margin|) q^2, which neither overflows nor is lost where p rounds to 0 or 1.
-double bounded_curvature(double margin, double p, double z) {
-  const double exponent = z - std::abs(margin);
-  if (exponent >= 0.0) return kLargestCurvature;
-  const double q = std::max(p, 1.0 - p);
-  return std::min(std::exp(exponent) * q * q, kLargestCurvature);
-}
+// The numbers of one process at the end of a pass.
+struct PassPart {
+  RowMargins::Score score;
+  double norm = 0.0;  // of the weights
+};
 
 }  // namespace
 
-struct ProximalSolver::Worker {
-  dataflow::SparseColumns columns;
-  std::vector<double> labels;   // [rows of this worker]
-  std::vector<double> margins;  // [rows]
-  std::vector<double> wrong;    // [rows] wrong_probability(margin)
-  std::vector<double> before;   // margins before the pass
-  double loss = 0.0;            // sum after a pass
-  std::int64_t right = 0;
-};
-
-// The sums and steps of a block that is under way.
-struct ProximalSolver::Slot {
-  std::vector<std::vector<double>> gradients;   // [workers][block size], sums over rows
-  std::vector<std::vector<double>> curvatures;  // likewise
-  std::vector<double> steps;                    // [block size]
+// A pass that is under way.
+struct ProximalSolver::Course {
+  DelayWindow window;
+  BlockExchange exchange;
+  const std::atomic<int>* stop_signal;  // or null
 };
 
 ProximalSolver::ProximalSolver(const dataflow::SparseRows& rows, const ProximalOptions& options,
-                               std::vector<std::vector<int>> cores)
+                               std::vector<std::vector<int>> cores, const ProximalShare& share)
     : options_(options),
       cores_(std::move(cores)),
+      share_(share),
       rows_(static_cast<double>(rows.rows())),
       filter_margin_(kInfinity),
       largest_step_(options.step) {
@@ -66,21 +61,17 @@ ProximalSolver::ProximalSolver(const dataflow::SparseRows& rows, const ProximalO
   is_active_.assign(count, 1);
   violations_.assign(blocks_.size(), 0.0);
   const auto ones = options.bias ? dataflow::ColumnOfOnes::kYes : dataflow::ColumnOfOnes::kNo;
-  const std::vector<std::int64_t> first = dataflow::equal_parts(rows, static_cast<int>(cores_.size()));
+  const int workers = share.workers == 0 ? static_cast<int>(cores_.size()) : share.workers;
+  const std::vector<std::int64_t> first = dataflow::equal_parts(rows, workers);
   for (std::size_t w = 0; w < cores_.size(); ++w) {
-    auto worker = std::make_unique<Worker>();
-    worker->columns = dataflow::columns_of(rows, first[w], first[w + 1], ones);
-    worker->labels.assign(rows.labels.begin() + first[w], rows.labels.begin() + first[w + 1]);
-    worker->margins.assign(worker->labels.size(), 0.0);
-    worker->wrong.assign(worker->labels.size(), wrong_probability(0.0));
-    workers_.push_back(std::move(worker));
+    const std::size_t number = static_cast<std::size_t>(share.first) + w;
+    workers_.emplace_back(rows, first[number], first[number + 1], ones);
   }
+  scores_.resize(workers_.size());
   const auto largest = static_cast<std::size_t>(blocks_.front().size());
-  const std::vector<std::vector<double>> parts(cores_.size(), std::vector<double>(largest));
-  slots_.assign(static_cast<std::size_t>(options.max_delay) + 1, {parts, parts, std::vector<double>(largest)});
+  slots_.assign(static_cast<std::size_t>(options.max_delay) + 1,
+                {std::vector<BlockSums>(cores_.size()), std::vector<double>(largest)});
 }
-
-ProximalSolver::~ProximalSolver() = default;
 
 ProximalSolver::Slot& ProximalSolver::slot_of(std::int64_t position) {
   return slots_[static_cast<std::size_t>(position) % slots_.size()];
@@ -92,84 +83,77 @@ const CoordinateBlock& ProximalSolver::block_at(std::int64_t position) const {
 
 ProximalPass ProximalSolver::pass(std::uint64_t number, const std::atomic<int>* stop_signal) {
   const auto blocks = static_cast<std::int64_t>(blocks_.size());
-  order_ = random_order(blocks, options_.seed, kOrderStream, number);
+  order_ = random_order(blocks, options_.seed, kBlockOrder, number);
   before_ = {weights_, bounds_, is_active_};
   std::ranges::fill(violations_, 0.0);
-  DelayWindow window(static_cast<int>(workers_.size()), blocks, options_.max_delay);
+  const auto own = static_cast<int>(workers_.size());
+  Course course{.window = DelayWindow(own, blocks, options_.max_delay, processes()),
+                .exchange = BlockExchange(share_.world, number, options_.max_delay),
+                .stop_signal = stop_signal};
+  std::vector<std::vector<int>> threads = cores_;
+  if (processes() > 1) threads.emplace_back();  // it takes letters, on any core
   run_workers(
-      cores_, [&](int worker) { work(worker, window, stop_signal); }, [&] { window.cancel(); });
-  return results(window.wait_for_end());
+      threads, [&](int thread) { thread < own ? work(static_cast<std::size_t>(thread), course) : receive(course); },
+      [&] {
+        course.window.cancel();
+        course.exchange.wake();
+      });
+  return results(course.window.wait_for_end());
 }
 
-void ProximalSolver::work(int number, DelayWindow& window, const std::atomic<int>* stop_signal) {
-  Worker& worker = *workers_[static_cast<std::size_t>(number)];
-  worker.before = worker.margins;
+void ProximalSolver::work(std::size_t number, Course& course) {
+  RowMargins& worker = workers_[number];
+  worker.keep();
+  const auto apply = [&](std::int64_t position) { worker.apply(block_at(position), slot_of(position).steps); };
   std::int64_t applied = 0;  // blocks before this one are part of the margins
-  for (std::int64_t position = 0; window.start(position); ++position) {
-    while (applied < position - options_.max_delay) apply(worker, applied++);
-    add_gradient(number, position);
-    if (!window.publish(position)) continue;
-    step(position);
-    if (stop_signal != nullptr && stop_signal->load() != 0) window.stop();
-    window.finish(position);
+  for (std::int64_t position = 0; course.window.start(position); ++position) {
+    while (applied < position - options_.max_delay) apply(applied++);
+    slot_of(position).parts[number] = worker.sums(block_at(position), bounds_, is_active_);
+    if (!course.window.publish(position)) continue;
+    BlockSums sums = sum_in_pairs(slot_of(position).parts);
+    sums.wants_stop = course.stop_signal != nullptr && course.stop_signal->load() != 0;
+    course.exchange.give(position, std::move(sums));
+    arrive(position, course);
   }
-  const std::int64_t end = window.wait_for_end();
-  while (applied < end) apply(worker, applied++);
-  worker.loss = 0.0;
-  worker.right = 0;
-  for (const double margin : worker.margins) {
-    worker.loss += logistic_loss(margin);
-    worker.right += margin > 0.0 ? 1 : 0;
+  const std::int64_t end = course.window.wait_for_end();
+  while (applied < end) apply(applied++);
+  scores_[number] = worker.score();
+}
+
+void ProximalSolver::receive(Course& course) {
+  while (!course.window.is_over()) {
+    if (const std::optional<std::int64_t> position = course.exchange.receive(course.window.finished()))
+      arrive(*position, course);
   }
 }
 
-void ProximalSolver::add_gradient(int number, std::int64_t position) {
-  const Worker& worker = *workers_[static_cast<std::size_t>(number)];
-  const dataflow::SparseColumns& columns = worker.columns;
-  const CoordinateBlock& block = block_at(position);
-  std::vector<double>& gradients = slot_of(position).gradients[static_cast<std::size_t>(number)];
-  std::vector<double>& curvatures = slot_of(position).curvatures[static_cast<std::size_t>(number)];
-  for (std::int64_t j = block.first; j < block.end; ++j) {
-    const auto column = static_cast<std::size_t>(j);
-    double gradient = 0.0;
-    double curvature = 0.0;
-    if (is_active_[column] != 0) {
-      const double bound = bounds_[column];
-      const auto end = static_cast<std::size_t>(columns.starts[column + 1]);
-      for (auto e = static_cast<std::size_t>(columns.starts[column]); e < end; ++e) {
-        const auto row = static_cast<std::size_t>(columns.rows[e]);
-        const double x = columns.values[e];
-        const double p = worker.wrong[row];
-        gradient -= worker.labels[row] * p * x;
-        curvature += bounded_curvature(worker.margins[row], p, std::abs(x) * bound) * x * x;
-      }
-    }
-    gradients[static_cast<std::size_t>(j - block.first)] = gradient;
-    curvatures[static_cast<std::size_t>(j - block.first)] = curvature;
-  }
+void ProximalSolver::arrive(std::int64_t position, Course& course) {
+  if (!course.window.arrive(position)) return;
+  const BlockSums total = course.exchange.take_total(position);
+  step(position, total);
+  if (total.wants_stop) course.window.stop_after(position);
+  course.window.finish(position);
+  if (course.window.is_over()) course.exchange.wake();
 }
 
 // Only one thread has a block's coordinates: they are in no other block.
-void ProximalSolver::step(std::int64_t position) {
+void ProximalSolver::step(std::int64_t position, const BlockSums& total) {
   const CoordinateBlock& block = block_at(position);
-  Slot& slot = slot_of(position);
+  std::vector<double>& steps = slot_of(position).steps;
   double violation = 0.0;
+  auto number = total.numbers.begin();
   for (std::int64_t j = block.first; j < block.end; ++j) {
-    const auto place = static_cast<std::size_t>(j - block.first);
-    double gradient = 0.0;
-    double curvature = 0.0;
-    for (std::size_t w = 0; w < workers_.size(); ++w) {
-      gradient += slot.gradients[w][place];
-      curvature += slot.curvatures[w][place];
-    }
-    slot.steps[place] =
-        step_coordinate(static_cast<std::size_t>(j), gradient / rows_, curvature / rows_ / options_.step, violation);
+    double& step = steps[static_cast<std::size_t>(j - block.first)];
+    step = 0.0;
+    if (is_active_[static_cast<std::size_t>(j)] == 0) continue;
+    const double gradient = *number++ / rows_;
+    const double curvature = *number++ / rows_ / options_.step;
+    step = step_coordinate(static_cast<std::size_t>(j), gradient, curvature, violation);
   }
   violations_[static_cast<std::size_t>(position)] = violation;
 }
 
 double ProximalSolver::step_coordinate(std::size_t j, double gradient, double curvature, double& violation) {
-  if (is_active_[j] == 0) return 0.0;
   const bool is_bias = static_cast<std::int64_t>(j) == features();
   const sma::Coordinate at{weights_[j], gradient, curvature, is_bias ? 0.0 : options_.l1};
   if (sma::is_filtered(at, filter_margin_)) {
@@ -183,36 +167,31 @@ double ProximalSolver::step_coordinate(std::size_t j, double gradient, double cu
   return step;
 }
 
-void ProximalSolver::apply(Worker& worker, std::int64_t position) {
-  const CoordinateBlock& block = block_at(position);
-  const std::vector<double>& steps = slot_of(position).steps;
-  const dataflow::SparseColumns& columns = worker.columns;
-  for (std::int64_t j = block.first; j < block.end; ++j) {
-    const double step = steps[static_cast<std::size_t>(j - block.first)];
-    if (step == 0.0) continue;
-    const auto end = static_cast<std::size_t>(columns.starts[static_cast<std::size_t>(j) + 1]);
-    for (auto e = static_cast<std::size_t>(columns.starts[static_cast<std::size_t>(j)]); e < end; ++e) {
-      const auto row = static_cast<std::size_t>(columns.rows[e]);
-      worker.margins[row] += worker.labels[row] * step * columns.values[e];
-      worker.wrong[row] = wrong_probability(worker.margins[row]);
-    }
+RowMargins::Score ProximalSolver::score_of_all(double norm) {
+  const PassPart own{.score = sum_in_pairs(scores_), .norm = norm};
+  if (processes() == 1) return own.score;
+  std::vector<RowMargins::Score> scores;
+  const std::string_view bytes(reinterpret_cast<const char*>(&own), sizeof own);
+  for (const std::string& of_process : engine::process::all_gather(*share_.world, bytes)) {
+    PassPart part;
+    std::memcpy(&part, of_process.data(), sizeof part);
+    ARBALEST_CHECK(part.norm == norm || std::isnan(norm));  // all processes have taken the same steps
+    scores.push_back(part.score);
   }
+  return sum_in_pairs(scores);
 }
 
 ProximalPass ProximalSolver::results(std::int64_t blocks) {
   ProximalPass pass{
       .is_whole = blocks == static_cast<std::int64_t>(blocks_.size()), .blocks = blocks, .step = options_.step};
-  std::int64_t right = 0;
-  for (const auto& worker : workers_) {
-    pass.loss += worker->loss / rows_;
-    right += worker->right;
-  }
-  pass.accuracy = static_cast<double>(right) / rows_;
   double norm = 0.0;
   for (std::int64_t j = 0; j < features(); ++j) {
     norm += std::abs(weights_[static_cast<std::size_t>(j)]);
     pass.non_zeros += weights_[static_cast<std::size_t>(j)] != 0.0 ? 1 : 0;
   }
+  const RowMargins::Score score = score_of_all(norm);
+  pass.loss = score.loss / rows_;
+  pass.accuracy = static_cast<double>(score.right) / rows_;
   pass.active = std::ranges::count(is_active_, std::uint8_t{1});
   pass.objective = pass.loss + options_.l1 * norm;
   pass.violation = std::ranges::max(violations_);
@@ -244,10 +223,7 @@ void ProximalSolver::undo() {
   weights_ = before_.weights;
   bounds_ = before_.bounds;
   is_active_ = before_.is_active;
-  for (const auto& worker : workers_) {
-    worker->margins = worker->before;
-    std::ranges::transform(worker->margins, worker->wrong.begin(), wrong_probability);
-  }
+  for (RowMargins& worker : workers_) worker.bring_back();
 }
 
 void ProximalSolver::reset_filter() {

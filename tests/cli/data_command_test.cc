@@ -182,6 +182,51 @@ TEST_CASE("data verify: names the first unreadable examples, or all of them if r
   CHECK_THAT(all.err, !ContainsSubstring("more of"));
 }
 
+TEST_CASE("data verify: the classes must have the names that the run has recorded") {
+  const Program program;
+  write_photos(program / "photos");
+  write_text(program / "job.txtpb", job("images { directory: \"photos\" " + std::string(kDecoding) + "}"));
+  REQUIRE(program.run({"train", "job.txtpb", "--data-root", ".", "--output", "run"}).exit_code == 0);
+  CHECK(program.run({"data", "verify", "run/job.txtpb", "--data-root", "."}).exit_code == 0);
+  for (const char* split : {"train", "test"}) {
+    fs::rename(program / ("photos/" + std::string(split) + "/dark"), program / ("photos/" + std::string(split) + "/x"));
+  }
+  const Completed renamed = program.run({"data", "verify", "run/job.txtpb", "--data-root", "."});
+  CHECK(renamed.exit_code == 4);
+  CHECK_THAT(renamed.err,
+             ContainsSubstring("class 0 is 'light' in the data and 'dark' in the run's model.safetensors"));
+  CHECK(program.run({"data", "verify", "job.txtpb", "--data-root", "."}).exit_code == 0);  // no run, nothing recorded
+}
+
+TEST_CASE("data verify: CIFAR-100 with a wrong list of names is an error, and with few images a warning") {
+  const Program program;
+  const std::string image(3072, '\7');
+  std::string names;
+  std::string records;
+  for (int c = 0; c < 100; ++c) {
+    names += "name" + std::to_string(c) + "\n";
+    records += '\0' + std::string(1, static_cast<char>(c)) + image;  // coarse and fine label
+  }
+  fs::create_directories(program / "cifar-100");
+  write_text(program / "cifar-100/train.bin", records);
+  write_text(program / "cifar-100/test.bin", records);
+  write_text(program / "cifar-100/fine_label_names.txt", names);
+  write_text(program / "job.txtpb", job("cifar100 {}"));
+  const auto verify = [&program] { return program.run({"data", "verify", "job.txtpb", "--data-root", "."}); };
+  const Completed few = verify();
+  CHECK(few.exit_code == 0);
+  CHECK_THAT(few.err, ContainsSubstring("has 100 examples, but the published set has 50,000") &&
+                          ContainsSubstring("has 100 examples, but the published set has 10,000"));
+  write_text(program / "cifar-100/fine_label_names.txt", names.substr(names.find('\n') + 1));
+  const Completed short_list = verify();
+  CHECK(short_list.exit_code == 4);
+  CHECK_THAT(short_list.err, ContainsSubstring("fine_label_names.txt: has 99 names for 100 classes"));
+  write_text(program / "cifar-100/fine_label_names.txt", "name1\n" + names.substr(names.find('\n') + 1));
+  const Completed repeated = verify();
+  CHECK(repeated.exit_code == 4);
+  CHECK_THAT(repeated.err, ContainsSubstring("fine_label_names.txt: "));
+}
+
 TEST_CASE("data verify: names every unreadable example") {
   const Program program;
   write_photos(program / "photos");

@@ -1,67 +1,20 @@
 // `arbalest predict`, as a user runs it.
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "tests/cli/small_run.h"
+#include "tests/cli/trained_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/npy_writer.h"
 
 namespace arbalest::tests {
 
-namespace {
-
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-// A run of a linear model on digits in "run", three images, and one that is broken.
-class Trained {
- public:
-  Trained() {
-    const Completed result = program_.run(kSmall);
-    if (result.exit_code != 0) throw std::runtime_error(result.err);
-    fs::create_directories(program_ / "images/more");
-    write_text(program_ / "images/a.png", png(gradient(28, 28, 1)));
-    write_text(program_ / "images/b.jpg", jpeg(gradient(40, 60, 3, 7)));
-    write_text(program_ / "images/more/c.PNG", png(gradient(28, 28, 1, 11)));
-    write_text(program_ / "broken.png", png(gradient(28, 28, 1)).substr(0, 60));
-  }
-
-  const Program& program() const { return program_; }
-  fs::path operator/(const std::string& name) const { return program_ / name; }
-
-  Completed predict(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {"predict", "run"});
-    return program_.run(arguments);
-  }
-  // Runs a script of the shell, in which $predict stands for the program and its command.
-  Completed shell(const std::string& script) const {
-    const std::string predict = std::string("predict='") + ARBALEST_PROGRAM + " predict run'\n";
-    return Subprocess({"/bin/sh", "-c", predict + script}, program_.environment(), program_.directory()).wait();
-  }
-
- private:
-  Program program_;
-};
-
-const Trained& trained() {
-  static const Trained run;  // training it once suffices, because no test changes it
-  return run;
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-}  // namespace
 
 TEST_CASE("predict: an image gets the names of its most probable classes") {
   const Completed result = trained().predict({"images/a.png", "--top", "3"});
@@ -138,6 +91,7 @@ TEST_CASE("predict: a signal ends the wait for a line, and no file of an output 
       "until ls stopped.jsonl.partial-* > /dev/null 2>&1; do sleep 0.05; done\n"
       "kill -TERM $!; wait $!; echo \"exit code $?\"; exec 3>&-; rm in; ls stopped*\n");
   CHECK(result.out == "exit code 143\n");
+  CHECK_THAT(result.err, ContainsSubstring("stopped after ") && ContainsSubstring("'stopped.jsonl' is not written"));
 }
 
 TEST_CASE("predict: an unreadable image is a line with an error, and exit code 4 unless errors are skipped") {
@@ -272,7 +226,7 @@ TEST_CASE("predict: a run without a model, and a damaged model, are refused with
   fs::remove(program / "run/model.safetensors");
   const Completed missing = program.run({"predict", "run", "a.png"});
   CHECK(missing.exit_code == 5);
-  CHECK_THAT(missing.err, ContainsSubstring("the run 'run' has no model"));
+  CHECK_THAT(missing.err, ContainsSubstring("the run 'run' has no model") && ContainsSubstring("deleted or moved"));
   std::string model = read_text(trained() / "run/model.safetensors");
   model.back() = static_cast<char>(model.back() ^ 1);
   write_text(program / "run/model.safetensors", model);

@@ -58,6 +58,33 @@ TEST_CASE("resume: a killed run goes on from its newest checkpoint to the bytes 
   CHECK_THAT(again.out, ContainsSubstring("the run in 'run' is complete (completed): nothing is left to train"));
 }
 
+TEST_CASE("resume: fewer epochs than are trained end the run as it is, and the run says so") {
+  const Program program;
+  REQUIRE(program.run(job_of("3", kHere)).exit_code == 0);
+  const auto trained = summary_of(program / "run");
+  const std::vector<fs::path> checkpoints = checkpoints_in(program / "run");
+  const Completed complete = program.run(job_of("2", kHere));
+  CHECK(complete.exit_code == 0);
+  CHECK_THAT(complete.out, ContainsSubstring("it has trained 3 epochs, and training.max_epochs is 2: nothing is left"));
+  CHECK(summary_of(program / "run") == trained);
+
+  // A killed run has no summary; it is evaluated and saved as it is.
+  fs::remove(program / "run/summary.json");
+  fs::remove(program / "run/model.safetensors");
+  const Completed killed = program.run(job_of("2", kHere));
+  CHECK(killed.exit_code == 0);
+  CHECK_THAT(killed.err, ContainsSubstring("is at 3 epochs, beyond training.max_epochs: 2, so nothing was trained"));
+  const auto summary = summary_of(program / "run");
+  CHECK(summary["model_sha256"] == trained["model_sha256"]);
+  CHECK(summary["epochs"] == 3);
+  CHECK_THAT(summary["message"].get<std::string>(), ContainsSubstring("beyond training.max_epochs"));
+  CHECK(checkpoints_in(program / "run") == checkpoints);
+  const Completed more = program.run(job_of("4", kHere));
+  CHECK(more.exit_code == 0);
+  CHECK(summary_of(program / "run")["epochs"] == 4);
+  CHECK(summary_of(program / "run")["message"] == "");
+}
+
 TEST_CASE("resume: SIGTERM saves a checkpoint and ends, SIGUSR1 saves one and the run goes on") {
   const Program program;
   const std::vector<std::string> rarely = {"--output", "run", "--resume=auto", "--set",
@@ -159,6 +186,24 @@ TEST_CASE("resume: a damaged checkpoint of another run keeps its name") {
   CHECK_THAT(resumed.err, ContainsSubstring("it is passed over"));
   CHECK(checkpoints_in(program / "run") == all);
   CHECK(summary_of(program / "other")["model_sha256"] == summary_of(program / "run")["model_sha256"]);
+}
+
+TEST_CASE("resume: a run that goes on removes what a killed process has left, and keeps a superseded model") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", kHere)).exit_code == 0);
+  const fs::path partial = program / "run/checkpoints/.partial-1-0";
+  fs::create_directory(partial);
+  write_text(partial / "model.safetensors", "cut off");
+  const fs::path file = program / "run/summary.json.partial-4711";
+  write_text(file, "cut off");
+  const fs::path superseded = program / "run/best.safetensors.superseded";
+  write_text(superseded, "a model");
+  const Completed resumed = program.run(job_of("2", kHere));
+  INFO(resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_FALSE(fs::exists(partial));
+  CHECK_FALSE(fs::exists(file));
+  CHECK(read_text(superseded) == "a model");
 }
 
 TEST_CASE("resume: a second process is refused, and told which one trains") {

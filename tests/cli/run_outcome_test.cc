@@ -132,7 +132,8 @@ TEST_CASE("outcome: a second Ctrl-C says that the model was not saved") {
   CHECK(at_once);
   CHECK_THAT(
       result.err,
-      ContainsSubstring("arbalest: stopped at once; the model was not saved, and earlier checkpoints are intact\n"));
+      ContainsSubstring(
+          "arbalest: stopped at once; what was not saved yet is lost, and any earlier checkpoints are intact\n"));
   CHECK_FALSE(fs::exists(program / "run/model.safetensors"));
 }
 

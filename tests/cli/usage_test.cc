@@ -316,7 +316,7 @@ TEST_CASE("inspect: --links prints what layers send between the assumed devices,
   const Completed text = program.run(command);
   INFO(text.err);
   REQUIRE(text.exit_code == 0);
-  CHECK_THAT(text.out, ContainsSubstring("dense1") && ContainsSubstring("2,403,000") && ContainsSubstring("split"));
+  CHECK_THAT(text.out, ContainsSubstring("dense1") && ContainsSubstring("2,403,000") && ContainsSubstring("split by"));
   CHECK_THAT(text.out, !ContainsSubstring("learning rate"));
   std::vector<std::string> with_flops = command;
   with_flops.insert(with_flops.end(), {"--flops", "10TFLOP/s", "--json", "--set", "training.batch_size=64"});
@@ -327,7 +327,8 @@ TEST_CASE("inspect: --links prints what layers send between the assumed devices,
   CHECK(report["devices"] == 4);
   CHECK(report["batch_size"] == 64);
   CHECK(report["flops_per_second"] == 1e13);
-  CHECK(report["layers"].size() == 4);
+  REQUIRE(report["layers"].size() == 4);
+  CHECK(report["layers"][2]["split"]["by"] == "rows");
   CHECK_THAT(program.run({"inspect", "--help"}).out, ContainsSubstring("--devices-assumed P"));
 }
 

@@ -33,14 +33,14 @@ inline void check_async_training(const std::vector<int>& learners) {
           options.clip_gradient_norm = 1.0F;
           options.moving_average_epochs = 0.3;
           TrainingRig rig(options);
-          const double before = rig.scheduler().evaluate(rig.test_ring()).loss;
+          const double before = rig.scheduler().evaluate(rig.test_ring()).loss();
           rig.run(24 / push_every);
-          const double after = rig.scheduler().evaluate(rig.test_ring()).loss;
+          const double after = rig.scheduler().evaluate(rig.test_ring()).loss();
           CHECK(after < before);
           const scheduler::TrainingState state = rig.scheduler().save();
           rig.scheduler().restore(state, options.synchronization, options.learning_rate.with_learners, learners);
           rig.ring().restart(state.batches);
-          CHECK(rig.scheduler().evaluate(rig.test_ring()).loss == after);
+          CHECK(rig.scheduler().evaluate(rig.test_ring()).loss() == after);
           rig.run(2);
         }
         cuda_stand_in::require_clean();

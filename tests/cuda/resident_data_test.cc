@@ -38,7 +38,7 @@ jobs::JobOptions digits_on_gpu() {
 double train_a_round(Session& session) {
   session.scheduler().advance(session.training_ring(), 1);
   session.scheduler().drain();
-  return session.scheduler().evaluate(session.test_ring()).loss;
+  return session.scheduler().evaluate(session.test_ring()).loss();
 }
 
 bool is_resident(dataflow::BatchRing& ring) {
@@ -114,7 +114,7 @@ TEST_CASE("a GPU stores each example once, and both training and validation sets
     found.loss = train_a_round(session);
     if (dataflow::BatchRing* ring = session.validation_ring(); ring != nullptr) {
       CHECK(is_resident(*ring) == (input == Session::Input::kResident));
-      found.validation_loss = session.scheduler().evaluate(*ring).loss;
+      found.validation_loss = session.scheduler().evaluate(*ring).loss();
     }
     return found;
   };

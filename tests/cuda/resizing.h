@@ -23,7 +23,7 @@ inline Trained train_through(TrainingRig& rig, const std::vector<std::vector<int
   Trained trained;
   for (const std::vector<int>& size : sizes) {
     rig.resize(size);
-    trained.loss += rig.run(3).loss_sum;
+    trained.loss += rig.run(3).sums.loss();
   }
   trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
   for (const auto& tensor : rig.scheduler().snapshot()) {

@@ -17,7 +17,7 @@ TEST_CASE("matrix factorization trains on a GPU like on the CPU", "[training]") 
   for (const std::string device : {"cpu", "cuda:0"}) {
     std::vector<std::string> on_device = overrides;
     on_device.push_back("devices=" + device);
-    errors.push_back(run(load("matrix-factorization-ratings.txtpb", on_device)).test_rmse.value());
+    errors.push_back(run(load("matrix-factorization-ratings.txtpb", on_device)).test.value("rmse").value());
   }
   CHECK(errors[1] == Approx(errors[0]).epsilon(1e-5));
   cuda_stand_in::require_clean();

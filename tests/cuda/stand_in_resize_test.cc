@@ -131,7 +131,7 @@ TEST_CASE("a GPU that runs out of memory at any point of growing continues train
     {
       TrainingRig rig(options);
       rig.resize({2});
-      const double loss = rig.run(3).loss_sum;
+      const double loss = rig.run(3).sums.loss();
       cuda_stand_in::fail_next(kAllocate, cudaErrorMemoryAllocation, failures);
       try {
         rig.pools().front()->prepare(4);

@@ -35,7 +35,7 @@ inline Trained train_through(RigOptions options, const std::vector<Phase>& phase
   for (const Phase& phase : phases) options.switches.push_back(phase.scheme);
   TrainingRig rig(options);
   Trained trained;
-  trained.loss = rig.run(3).loss_sum;
+  trained.loss = rig.run(3).sums.loss();
   for (std::size_t i = 1; i < phases.size(); ++i) {
     const Phase& phase = phases[i];
     for (std::size_t d = 0; d < phase.learners.size(); ++d) {
@@ -44,7 +44,7 @@ inline Trained train_through(RigOptions options, const std::vector<Phase>& phase
     }
     rig.scheduler().switch_to(phase.scheme, scheduler::RateScaling::kKeep, phase.learners);
     for (const auto& pool : rig.pools()) pool->release_idle();
-    trained.loss += rig.run(3).loss_sum;
+    trained.loss += rig.run(3).sums.loss();
   }
   trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
   for (const auto& tensor : rig.scheduler().snapshot()) {

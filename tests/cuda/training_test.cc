@@ -25,7 +25,7 @@ std::vector<double> first_losses(const std::string& device) {
   std::vector<double> losses;
   for (int step = 0; step < kFirstSteps; ++step) {
     const scheduler::Progress progress = rig.run(1);
-    losses.push_back(progress.loss_sum / static_cast<double>(progress.examples));
+    losses.push_back(progress.sums.loss() / static_cast<double>(progress.examples));
   }
   return losses;
 }
@@ -102,7 +102,7 @@ TEST_CASE("batch norm and its running statistics on a GPU agree with the CPU, an
   const Trained gpu = train(options_for("cuda:0"));
   const Trained cpu = train(options_for("cpu"));
   CHECK(distance(gpu.weights, cpu.weights) < 1e-4);
-  CHECK(std::abs(gpu.evaluation.loss - cpu.evaluation.loss) < 1e-4 * cpu.evaluation.loss);
+  CHECK(std::abs(gpu.evaluation.loss() - cpu.evaluation.loss()) < 1e-4 * cpu.evaluation.loss());
   RigOptions options = options_for("cuda:0");
   check_equal(train(options), gpu);
   options.graphs = false;

@@ -140,10 +140,10 @@ bool Clique::can_publish(std::uint64_t call) const {
                              [=](const Seat& seat) { return seat.taken >= call; });
 }
 
-void Clique::publish(std::uint64_t call, std::span<const float> addends) {
-  std::ranges::copy(addends, const_cast<float*>(addends_of(rank_)));
+void Clique::publish(std::uint64_t call, std::span<const float> elements) {
+  std::ranges::copy(elements, const_cast<float*>(elements_of(rank_)));
   Seat& seat = table_->seats[static_cast<std::size_t>(rank_)];
-  seat.elements = addends.size();
+  seat.elements = elements.size();
   seat.published = call + 1;
 }
 
@@ -152,15 +152,10 @@ bool Clique::can_take(std::uint64_t call) const {
                              [=](const Seat& seat) { return seat.published > call; });
 }
 
-bool Clique::take(std::uint64_t call, std::span<float> sum) {
-  bool are_equal = true;
-  for (int rank = 0; rank < ranks_; ++rank) {
-    const std::size_t elements = table_->seats[static_cast<std::size_t>(rank)].elements;
-    are_equal = are_equal && elements == sum.size();
-    const float* const addends = addends_of(rank);
-    for (std::size_t i = 0; i < std::min(elements, sum.size()); ++i)
-      sum[i] = rank == 0 ? addends[i] : sum[i] + addends[i];
-  }
+bool Clique::take(std::uint64_t call, std::size_t count, const std::function<void(int rank, const float*)>& read) {
+  const auto seats = std::span(table_->seats).first(static_cast<std::size_t>(ranks_));
+  const bool are_equal = std::ranges::all_of(seats, [=](const Seat& seat) { return seat.elements == count; });
+  for (int rank = 0; rank < ranks_ && are_equal; ++rank) read(rank, elements_of(rank));
   table_->seats[static_cast<std::size_t>(rank_)].taken = call + 1;
   return are_equal;
 }
@@ -169,7 +164,7 @@ void Clique::fail(int error) { table_->failure = error; }
 
 int Clique::failure() const { return table_->failure; }
 
-const float* Clique::addends_of(int rank) const {
+const float* Clique::elements_of(int rank) const {
   return reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(table_) + kTableBytes) +
          static_cast<std::size_t>(rank) * kMostElements;
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 
@@ -14,7 +15,7 @@ struct CliqueTable;
 class Clique {
  public:
   static constexpr int kMostRanks = 16;
-  static constexpr std::size_t kMostElements = std::size_t{1} << 24U;  // of an all-reduce
+  static constexpr std::size_t kMostElements = std::size_t{1} << 24U;  // that a rank publishes
 
   // Creates the shared memory of a new clique and returns its name, which other processes of this machine can use, too.
   static std::string create();
@@ -39,21 +40,22 @@ class Clique {
   // Whether all ranks belong to the calling host thread.
   bool is_of_this_thread() const;
 
-  // The rank issues its next all-reduce. Returns the number of elements that another rank has issued it with.
+  // The rank issues its next call. Returns the number of elements that another rank has issued it with.
   std::size_t issue(std::uint64_t call, std::size_t elements);
-  // An all-reduce has two parts. A rank publishes its addends once all ranks have taken the last sum, and takes the sum
-  // once all have published. The sums of all ranks have the same bits.
+  // A call has two parts. A rank publishes its elements once all ranks have taken those of the last call, and takes
+  // what it needs once all have published.
   bool can_publish(std::uint64_t call) const;
-  void publish(std::uint64_t call, std::span<const float> addends);
+  void publish(std::uint64_t call, std::span<const float> elements);
   bool can_take(std::uint64_t call) const;
-  // Returns whether all ranks have published as many addends.
-  bool take(std::uint64_t call, std::span<float> sum);
+  // Calls read(rank, its elements) in order of ranks. Returns false, without a call, if not all ranks have published
+  // `count` elements.
+  bool take(std::uint64_t call, std::size_t count, const std::function<void(int rank, const float*)>& read);
 
   void fail(int error);
   int failure() const;
 
  private:
-  const float* addends_of(int rank) const;
+  const float* elements_of(int rank) const;
 
   const int ranks_;
   const int rank_;

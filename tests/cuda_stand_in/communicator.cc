@@ -1,5 +1,6 @@
 #include "tests/cuda_stand_in/communicator.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,10 +16,40 @@ namespace {
 
 constexpr const char* kUnderWay = "ncclAllReduce under way";
 
+std::vector<float> elements_of(const Part& part, int ranks) {
+  if (part.kind != CallKind::kAllToAll) return {part.from, part.from + part.published(ranks)};
+  std::vector<float> elements;
+  for (const float* piece : part.sent) elements.insert(elements.end(), piece, piece + part.count);
+  return elements;
+}
+
+// Takes what rank `own` needs of `rank`.
+void read_elements(const Part& part, int own, int rank, const float* elements) {
+  const auto from_rank = static_cast<std::size_t>(rank);
+  const float* const piece = elements + static_cast<std::size_t>(own) * part.count;
+  switch (part.kind) {
+    case CallKind::kAllGather:
+      std::copy_n(elements, part.count, part.to + from_rank * part.count);
+      return;
+    case CallKind::kAllToAll:
+      std::copy_n(piece, part.count, part.received[from_rank]);
+      return;
+    case CallKind::kAllReduce:
+    case CallKind::kReduceScatter:
+      break;
+  }
+  const float* const addends = part.kind == CallKind::kAllReduce ? elements : piece;
+  for (std::size_t i = 0; i < part.count; ++i) part.to[i] = rank == 0 ? addends[i] : part.to[i] + addends[i];
+}
+
 class Arrival final : public Execution {
  public:
   Arrival(ncclComm& communicator, const Part& part)
-      : clique_(communicator.clique), aborted_(communicator.aborted), part_(part), call_(communicator.begun++) {
+      : clique_(communicator.clique),
+        aborted_(communicator.aborted),
+        rank_(communicator.rank),
+        part_(part),
+        call_(communicator.begun++) {
     if (const int error = take_injected(kUnderWay); error != 0) clique_->fail(error);
   }
 
@@ -30,12 +61,14 @@ class Arrival final : public Execution {
   bool step() override {
     if (*aborted_) return true;
     if (!has_published_) {
-      clique_->publish(call_, {part_.from, part_.count});
+      clique_->publish(call_, elements_of(part_, clique_->ranks()));
       has_published_ = true;
       return false;
     }
-    const bool are_equal = clique_->take(call_, {part_.to, part_.count});
-    if (!are_equal) violation("ncclAllReduce: the ranks come to calls of different lengths");
+    const bool are_equal = clique_->take(call_, part_.published(clique_->ranks()), [this](int rank, const float* from) {
+      read_elements(part_, rank_, rank, from);
+    });
+    if (!are_equal) violation(fmt::format("{}: the ranks come to calls of different lengths", name_of(part_.kind)));
     return true;
   }
   bool waits_for_others() const override { return !clique_->is_of_this_thread(); }
@@ -43,6 +76,7 @@ class Arrival final : public Execution {
  private:
   const std::shared_ptr<Clique> clique_;
   const std::shared_ptr<bool> aborted_;
+  const int rank_;
   const Part part_;
   const std::uint64_t call_;
   bool has_published_ = false;
@@ -50,10 +84,13 @@ class Arrival final : public Execution {
 
 ncclResult_t enqueue_arrival(const Issued& issued) {
   auto work = std::make_shared<Work>();
-  work->name = kAllReduce;
-  work->uses = {issued.part.from, issued.part.to};
+  work->name = name_of(issued.part.kind);
+  work->uses = {issued.part.sent.begin(), issued.part.sent.end()};
+  work->uses.insert(work->uses.end(), issued.part.received.begin(), issued.part.received.end());
+  if (issued.part.kind != CallKind::kAllToAll) work->uses = {issued.part.from, issued.part.to};
   work->start = [=](CUstream_st&) { return std::make_unique<Arrival>(*issued.communicator, issued.part); };
-  return enqueue(*issued.stream, std::move(work), kAllReduce) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  const cudaError_t result = enqueue(*issued.stream, std::move(work), name_of(issued.part.kind));
+  return result == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t enqueue_all(const std::vector<Issued>& calls) {
@@ -66,30 +103,72 @@ ncclResult_t enqueue_all(const std::vector<Issued>& calls) {
 
 }  // namespace
 
-void check_order(ncclComm& communicator, std::size_t count) {
+const char* name_of(CallKind kind) {
+  switch (kind) {
+    case CallKind::kAllReduce:
+      return "ncclAllReduce";
+    case CallKind::kAllGather:
+      return "ncclAllGather";
+    case CallKind::kReduceScatter:
+      return "ncclReduceScatter";
+    case CallKind::kAllToAll:
+      break;
+  }
+  return "ncclSend and ncclRecv";
+}
+
+void check_order(ncclComm& communicator, const Part& part) {
   const std::uint64_t number = communicator.issued++;
+  const std::size_t count = part.published(communicator.clique->ranks());
   const std::size_t others = communicator.clique->issue(number, count);
   if (others == count) return;
-  violation(fmt::format("ncclAllReduce: call {} of rank {} has {} elements where another rank had {}", number + 1,
-                        communicator.rank, count, others));
+  violation(fmt::format("{}: call {} of rank {} has {} elements where another rank had {}", name_of(part.kind),
+                        number + 1, communicator.rank, count, others));
 }
 
 ncclResult_t check_devices(ncclComm_t communicator, const Part& part, cudaStream_t handle) {
-  const CUstream_st* stream = find_stream(handle, kAllReduce);
+  const char* const name = name_of(part.kind);
+  const CUstream_st* stream = find_stream(handle, name);
   if (stream == nullptr) return ncclInvalidArgument;
   if (stream->device != communicator->device) {
-    violation(fmt::format("ncclAllReduce: rank {} is of device {} and its stream of device {}", communicator->rank,
+    violation(fmt::format("{}: rank {} is of device {} and its stream of device {}", name, communicator->rank,
                           communicator->device, stream->device));
     return ncclInvalidArgument;
   }
-  if (part.count > Clique::kMostElements) {
-    violation("ncclAllReduce: of more elements than the stand-in has room for");
+  const int ranks = communicator->clique->ranks();
+  if (part.published(ranks) > Clique::kMostElements) {
+    violation(fmt::format("{}: of more elements than the stand-in has room for", name));
     return ncclInvalidArgument;
   }
-  const std::size_t bytes = part.count * sizeof(float);
-  const bool inside = check_device_range(part.from, bytes, stream->device, kAllReduce) &&
-                      check_device_range(part.to, bytes, stream->device, kAllReduce);
+  const auto is_inside = [&](const float* values, std::size_t count) {
+    return check_device_range(values, count * sizeof(float), stream->device, name);
+  };
+  bool inside = true;
+  for (const float* piece : part.sent) inside = is_inside(piece, part.count) && inside;
+  for (const float* piece : part.received) inside = is_inside(piece, part.count) && inside;
+  if (part.kind != CallKind::kAllToAll) {
+    const std::size_t taken =
+        part.kind == CallKind::kAllGather ? static_cast<std::size_t>(ranks) * part.count : part.count;
+    inside = is_inside(part.from, part.published(ranks)) && is_inside(part.to, taken);
+  }
   return inside ? ncclSuccess : ncclInvalidArgument;
+}
+
+void check_group(const std::vector<Issued>& calls) {
+  for (const Issued& call : calls) {
+    ncclComm& communicator = *call.communicator;
+    const CallKind kind = call.part.kind;
+    if (!communicator.clique->is_of_this_thread()) continue;
+    const auto together = std::ranges::count_if(calls, [&](const Issued& other) {
+      return other.part.kind == kind && other.communicator->id == communicator.id;
+    });
+    if (together == communicator.clique->ranks()) {
+      communicator.connected_for.insert(kind);
+    } else if (kind == CallKind::kAllReduce || !communicator.connected_for.contains(kind)) {
+      violation(fmt::format("{}: of one of the process' ranks outside of a group, where it may wait for the others",
+                            name_of(kind)));
+    }
+  }
 }
 
 ncclResult_t connect(ncclComm& communicator) {

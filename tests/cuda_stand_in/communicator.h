@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,24 @@
 
 namespace arbalest::tests::cuda_stand_in {
 
+enum class CallKind { kAllReduce, kAllGather, kReduceScatter, kAllToAll };
+const char* name_of(CallKind kind);
+
+// A rank's part of a call of P ranks. `count`: elements of `to`; of `from` for kAllGather; of each piece for kAllToAll.
 struct Part {
+  CallKind kind = CallKind::kAllReduce;
   const float* from = nullptr;
   float* to = nullptr;
   std::size_t count = 0;
+  // kAllToAll, by peer.
+  std::vector<const float*> sent = {};
+  std::vector<float*> received = {};
+
+  // Elements that the rank publishes.
+  std::size_t published(int ranks) const {
+    return kind == CallKind::kReduceScatter || kind == CallKind::kAllToAll ? static_cast<std::size_t>(ranks) * count
+                                                                           : count;
+  }
 };
 
 struct Issued {
@@ -32,7 +47,6 @@ struct Background {
   std::size_t polls_left = 0;
 };
 
-inline constexpr const char* kAllReduce = "ncclAllReduce";
 inline constexpr const char* kInit = "ncclCommInitRankConfig";
 
 }  // namespace arbalest::tests::cuda_stand_in
@@ -46,6 +60,7 @@ struct ncclComm {
   bool connected = false;
   ncclResult_t failure = ncclSuccess;  // of its own
   std::shared_ptr<bool> aborted = std::make_shared<bool>(false);
+  std::set<arbalest::tests::cuda_stand_in::CallKind> connected_for = {};
   std::uint64_t issued = 0;
   std::uint64_t begun = 0;                                                 // calls that have begun on its streams
   std::shared_ptr<arbalest::tests::cuda_stand_in::Background> background;  // null: all calls have been issued
@@ -55,9 +70,12 @@ namespace arbalest::tests::cuda_stand_in {
 
 // Call the functions below with the lock of the stand-in held.
 
-// Notes violations of the rules of an all-reduce: another rank has another length, or a buffer is not on the device.
-void check_order(ncclComm& communicator, std::size_t count);
+// Notes violations of the rules of a call: another rank has another length, or a buffer is not on the device.
+void check_order(ncclComm& communicator, const Part& part);
 ncclResult_t check_devices(ncclComm_t communicator, const Part& part, cudaStream_t handle);
+// NCCL connects the ranks at their first call of a kind, which waits for all of them. So one host thread that makes the
+// calls of all ranks must make the first ones in a group.
+void check_group(const std::vector<Issued>& calls);
 
 // Ends an ungrouped call, or a group, that creates communicators.
 ncclResult_t connect_all(const std::vector<ncclComm_t>& communicators);

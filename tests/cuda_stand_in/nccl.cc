@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -26,6 +27,7 @@ struct Group {
   int depth = 0;
   std::vector<ncclComm_t> joins;
   std::vector<Issued> calls;
+  std::vector<Issued> messages;  // by communicator: its ncclSend and ncclRecv, which must be all to all
 };
 
 Group& group() {
@@ -39,6 +41,74 @@ bool hangs_in_abort() { return std::getenv("ARBALEST_STAND_IN_HANGS_IN_ABORT") !
 template <typename Body>
 ncclResult_t nccl_call(const char* function, InCapture in_capture, const Body& body) {
   return library_call(function, in_capture, ncclUnhandledCudaError, body);
+}
+
+Part part_of(CallKind kind, const void* from, void* to, std::size_t count) {
+  return {.kind = kind, .from = static_cast<const float*>(from), .to = static_cast<float*>(to), .count = count};
+}
+
+// Checks what can be checked before a call is issued.
+ncclResult_t check_part(ncclComm_t communicator, const Part& part, cudaStream_t stream) {
+  if (!communicator->connected || communicator->background != nullptr) {
+    violation(fmt::format("{}: of a communicator whose last call is in progress", name_of(part.kind)));
+    return ncclInvalidArgument;
+  }
+  const ncclResult_t problem = check_devices(communicator, part, stream);
+  if (problem == ncclSuccess) check_order(*communicator, part);
+  return problem;
+}
+
+ncclResult_t check_messages(const Issued& all_to_all) {
+  const auto is_there = [](const auto* piece) { return piece != nullptr; };
+  if (std::ranges::all_of(all_to_all.part.sent, is_there) && std::ranges::all_of(all_to_all.part.received, is_there)) {
+    return check_part(all_to_all.communicator, all_to_all.part, all_to_all.stream);
+  }
+  violation("ncclSend and ncclRecv: the stand-in knows only groups in which each rank has messages for all");
+  return ncclInvalidArgument;
+}
+
+ncclResult_t call_of(ncclComm_t communicator, const Part& part, cudaStream_t stream) {
+  return nccl_call(name_of(part.kind), InCapture::kLegal, [&] {
+    if (!is_alive(communicator, kKind, name_of(part.kind))) return ncclInvalidArgument;
+    const ncclResult_t problem = check_part(communicator, part, stream);
+    if (problem != ncclSuccess) return problem;
+    const Issued issued{communicator, part, stream};
+    if (group().depth > 0) {
+      group().calls.push_back(issued);
+      return ncclSuccess;
+    }
+    if (communicator->clique->ranks() > 1) check_group({issued});
+    return issue({issued});
+  });
+}
+
+// Adds a message to those of the group.
+ncclResult_t message_of(ncclComm_t communicator, std::size_t count, ncclDataType_t type, int peer, cudaStream_t stream,
+                        const std::function<void(Part&, std::size_t)>& set) {
+  constexpr CallKind kKindOfCall = CallKind::kAllToAll;
+  return nccl_call(name_of(kKindOfCall), InCapture::kLegal, [&] {
+    if (!is_alive(communicator, kKind, name_of(kKindOfCall))) return ncclInvalidArgument;
+    const int ranks = communicator->clique->ranks();
+    if (type != ncclFloat32 || peer < 0 || peer >= ranks) return ncclInvalidArgument;
+    if (group().depth == 0) {
+      violation("ncclSend and ncclRecv: outside of a group, where they may wait for each other");
+      return ncclInvalidUsage;
+    }
+    std::vector<Issued>& messages = group().messages;
+    auto found = std::ranges::find(messages, communicator, &Issued::communicator);
+    if (found == messages.end()) {
+      Part part{.kind = kKindOfCall, .count = count};
+      part.sent.resize(static_cast<std::size_t>(ranks));
+      part.received.resize(static_cast<std::size_t>(ranks));
+      found = messages.insert(messages.end(), Issued{communicator, std::move(part), stream});
+    }
+    if (found->part.count != count || found->stream != stream) {
+      violation("ncclSend and ncclRecv: the stand-in knows only messages of one length on one stream");
+      return ncclInvalidArgument;
+    }
+    set(found->part, static_cast<std::size_t>(peer));
+    return ncclSuccess;
+  });
 }
 
 }  // namespace
@@ -148,35 +218,49 @@ ncclResult_t ncclGroupEnd() {
   if (--calls.depth > 0) return ncclSuccess;
   const std::vector<ncclComm_t> joins = std::exchange(calls.joins, {});
   std::vector<Issued> issued = std::exchange(calls.calls, {});
+  std::vector<Issued> messages = std::exchange(calls.messages, {});
   return nccl_call("ncclGroupEnd", InCapture::kLegal, [&] {
     const ncclResult_t result = connect_all(joins);
-    return result != ncclSuccess || issued.empty() ? result : issue(std::move(issued));
+    if (result != ncclSuccess) return result;
+    for (Issued& all_to_all : messages) {
+      const ncclResult_t problem = check_messages(all_to_all);
+      if (problem != ncclSuccess) return problem;
+      issued.push_back(std::move(all_to_all));
+    }
+    if (issued.empty()) return ncclSuccess;
+    check_group(issued);
+    return issue(std::move(issued));
   });
 }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream) {
-  return nccl_call(kAllReduce, InCapture::kLegal, [&] {
-    if (!is_alive(communicator, kKind, kAllReduce)) return ncclInvalidArgument;
-    if (type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
-    if (!communicator->connected || communicator->background != nullptr) {
-      violation("ncclAllReduce: of a communicator whose last call is in progress");
-      return ncclInvalidArgument;
-    }
-    const Part part{static_cast<const float*>(from), static_cast<float*>(to), count};
-    const ncclResult_t problem = check_devices(communicator, part, stream);
-    if (problem != ncclSuccess) return problem;
-    check_order(*communicator, count);
-    const Issued issued{communicator, part, stream};
-    if (group().depth > 0) {
-      group().calls.push_back(issued);
-      return ncclSuccess;
-    }
-    if (communicator->clique->is_of_this_thread() && communicator->clique->ranks() > 1) {
-      violation("ncclAllReduce: of one of the process' ranks outside of a group, where it may wait for the others");
-    }
-    return issue({issued});
-  });
+  if (type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
+  return call_of(communicator, part_of(CallKind::kAllReduce, from, to, count), stream);
+}
+
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type, ncclComm_t communicator,
+                           cudaStream_t stream) {
+  if (type != ncclFloat32) return ncclInvalidArgument;
+  return call_of(communicator, part_of(CallKind::kAllGather, from, to, count), stream);
+}
+
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t communicator, cudaStream_t stream) {
+  if (type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
+  return call_of(communicator, part_of(CallKind::kReduceScatter, from, to, count), stream);
+}
+
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+  return message_of(communicator, count, type, peer, stream,
+                    [&](Part& part, std::size_t at) { part.sent[at] = static_cast<const float*>(from); });
+}
+
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+  return message_of(communicator, count, type, peer, stream,
+                    [&](Part& part, std::size_t at) { part.received[at] = static_cast<float*>(to); });
 }
 
 }  // extern "C"

@@ -75,6 +75,29 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   });
 }
 
+cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
+                              std::size_t width, std::size_t height, cudaMemcpyKind kind, cudaStream_t handle) {
+  return call("cudaMemcpy2DAsync", InCapture::kLegal, [&](Thread&) {
+    CUstream_st* stream = find_stream(handle, "cudaMemcpy2DAsync");
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    if (width == 0 || height == 0) return cudaSuccess;
+    if (width > to_pitch || width > from_pitch) return cudaErrorInvalidPitchValue;
+    const Place target = find_memory(to);
+    const Place source = find_memory(from);
+    const auto extent = [=](std::size_t pitch) { return (height - 1) * pitch + width; };
+    for (const cudaError_t problem : {check_direction(target, source, kind), check_length(target, extent(to_pitch)),
+                                      check_length(source, extent(from_pitch))}) {
+      if (problem != cudaSuccess) return problem;
+    }
+    auto copy = make_work("cudaMemcpy2DAsync", {to, from}, [=] {
+      for (std::size_t row = 0; row < height; ++row) {
+        std::memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
+      }
+    });
+    return enqueue(*stream, std::move(copy), "cudaMemcpy2DAsync");
+  });
+}
+
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t handle) {
   return call("cudaMemsetAsync", InCapture::kLegal, [&](Thread&) {
     CUstream_st* stream = find_stream(handle, "cudaMemsetAsync");

@@ -130,7 +130,7 @@ void check_against_reference(const Graph& graph, std::int64_t batch) {
     const Plan plan(graph, *device, {.batch = batch, .threads = threads, .precision = precision});
     const PlanRun run = run_plan(*device, plan, input, threads);
     CAPTURE(to_string(precision), threads);
-    CHECK(static_cast<double>(run.result.loss_sum) / static_cast<double>(batch) ==
+    CHECK(static_cast<double>(run.result.sums[engine::kLossSum]) / static_cast<double>(batch) ==
           Approx(expected.loss).epsilon(tolerance));
     REQUIRE(run.gradients.size() == expected.gradients.size());
     for (const auto& [name, gradient] : run.gradients) {
@@ -178,9 +178,9 @@ TEST_CASE("several losses train by their weighted sum, and evaluation reports th
       {.batch = kBatch, .mode = engine::OperatorMode::kInference, .parameters = &training.parameters()});
   REQUIRE(inference.parameters().elements() == training.parameters().elements());
   const PlanRun run = run_plan(*device, inference, input, 1);
-  CHECK(static_cast<double>(run.result.loss_sum) / static_cast<double>(kBatch) ==
+  CHECK(static_cast<double>(run.result.sums[engine::kLossSum]) / static_cast<double>(kBatch) ==
         Approx(expected.main_loss).epsilon(1e-4));
-  CHECK(run.result.correct == static_cast<float>(expected.correct));
+  CHECK(run.result.sums[1] == static_cast<float>(expected.correct));
 
   // Without the side branch the inference plan is the same.
   std::erase_if(layers, [](const LayerDescription& layer) { return layer.name.starts_with("side_"); });

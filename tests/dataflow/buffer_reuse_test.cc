@@ -5,9 +5,9 @@
 #include <optional>
 #include <string>
 
-#include "dataflow/buffer_lifetimes.h"
 #include "dataflow/input/batches/random_sequence.h"
 #include "dataflow/layers/outputs/classification.h"
+#include "dataflow/memory/buffer_lifetimes.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {

@@ -1,6 +1,10 @@
 // Tests which layers are fused, and that fused layers give the same results.
 #include "dataflow/fusion.h"
 
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "dataflow/layers/activation.h"
 #include "dataflow/layers/batch_norm.h"
 #include "dataflow/layers/branch_layers.h"
@@ -169,6 +173,25 @@ TEST_CASE("fusion: an output that other layers read is not overwritten") {
                              {"accuracy", {"logits", "label"}, std::make_shared<AccuracyLayer>()}},
                             "squashed");
   CHECK(labels(fuse(graph)) == std::vector<std::string>{"logits", "squashed", "accuracy", "loss"});
+}
+
+TEST_CASE("fusion: an output that the caller reads stays a tensor, and is found under the name of its fused node") {
+  const Graph graph = residual(activation(ActivationKind::kTanh), true);
+  // The layers that the caller reads, the node that computes the output then, and the nodes.
+  const std::tuple<const char*, const char*, std::vector<std::string>> cases[] = {
+      {"relu", "norm", {"before", "hidden", "shortcut", "norm+sum+relu", "logits", "loss", "accuracy"}},
+      {"sum", "sum", {"before", "hidden", "norm", "shortcut", "sum", "relu", "logits", "loss", "accuracy"}},
+      {"norm", "norm", {"before", "hidden", "norm", "shortcut", "sum+relu", "logits", "loss", "accuracy"}},
+      {"shortcut", "shortcut", {"before", "hidden", "shortcut", "norm+sum+relu", "logits", "loss", "accuracy"}},
+      {"logits", "logits", {"before", "hidden", "shortcut", "norm+sum+relu", "logits", "loss", "accuracy"}}};
+  for (const auto& [read, node, expected] : cases) {
+    CAPTURE(read);
+    const FusedGraph fused = fuse(graph, read);
+    CHECK(fused.kept == node);
+    CHECK(labels(fused.graph) == expected);
+  }
+  CHECK(fuse(graph, "no such layer").kept == "no such layer");
+  CHECK(labels(fuse(graph, "no such layer").graph) == labels(fuse(graph)));
 }
 
 TEST_CASE("fusion: dropout keeps its random key") {

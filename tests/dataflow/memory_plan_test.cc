@@ -1,5 +1,5 @@
 // Tests properties that hold for every memory plan.
-#include "dataflow/memory_plan.h"
+#include "dataflow/memory/memory_plan.h"
 
 #include "dataflow/input/batches/random_sequence.h"
 #include "tests/support/catch.h"

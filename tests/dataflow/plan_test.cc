@@ -119,7 +119,7 @@ class PlanRun {
     plan_.forward(*stream_, buffers);
     if (backward) plan_.backward(*stream_, buffers);
     stream_->record().synchronize();
-    return static_cast<double>(result_.loss_sum) / static_cast<double>(labels_.size());
+    return static_cast<double>(result_.sums[engine::kLossSum]) / static_cast<double>(labels_.size());
   }
 
  private:

@@ -1,5 +1,6 @@
 // Softmax cross entropy and accuracy, compared with the references.
 #include <bit>
+#include <type_traits>
 
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
@@ -30,6 +31,7 @@ OperatorCase make_case(engine::Device& device, std::int64_t classes, const Value
   of.spec = Spec{of.input, device.plain_layout({examples}, DType::kInt32)};
   of.input_values = logits;
   of.labels = labels;
+  if constexpr (std::is_same_v<Spec, AccuracySpec>) std::get<Spec>(of.spec).top = {1, 5};
   return of;
 }
 
@@ -167,7 +169,7 @@ TEST_CASE("a label outside the classes is an error, or NaN on a GPU") {
 // Returns the counts of correct answers and of labels among the five largest logits.
 Floats counts(std::int64_t classes, const Values& logits, const Labels& labels) {
   return {static_cast<float>(count_correct(classes, logits, labels)),
-          static_cast<float>(count_correct(classes, logits, labels, engine::kTopRanks))};
+          static_cast<float>(count_correct(classes, logits, labels, 5))};
 }
 
 TEST_CASE("accuracy agrees with the reference") {
@@ -202,6 +204,24 @@ TEST_CASE("top-5 accuracy counts a label if fewer than five logits rank before i
                                          {.mode = OperatorMode::kInference});
     CHECK(run.output == Floats{0.0F, 3.0F});
     CHECK(run.output == counts(6, logits, labels));
+  }
+}
+
+TEST_CASE("accuracy counts the labels among the k largest logits for each k of its list") {
+  const auto device = open_test_device();
+  const std::vector<std::int32_t> top = GENERATE(std::vector<std::int32_t>{3}, std::vector<std::int32_t>{9, 1, 2},
+                                                 std::vector<std::int32_t>{1, 2, 3, 5, 16, 17});
+  const std::int64_t examples = GENERATE(std::int64_t{7}, std::int64_t{9000});  // one block of a GPU, and several
+  constexpr std::int64_t kClasses = 17;
+  Labels labels = random_labels(examples, kClasses, 4);
+  labels[2] = engine::kNoLabel;
+  for (const Arithmetic& in : tensor_types(*device)) {
+    const Values logits = random_values(examples * kClasses, 3, in.dtype);
+    OperatorCase of = make_case<AccuracySpec>(*device, kClasses, logits, labels, in.dtype);
+    std::get<AccuracySpec>(of.spec).top = top;
+    Floats expected;
+    for (const std::int32_t k : top) expected.push_back(static_cast<float>(count_correct(kClasses, logits, labels, k)));
+    CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == expected);
   }
 }
 

@@ -1,5 +1,7 @@
 // Convolutions at inference whose weights have no given layout, compared with the reference.
 
+#include "engine/cpu/winograd/blocked_convolution.h"
+#include "engine/cpu/winograd/weights_layout.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
@@ -92,6 +94,20 @@ TEST_CASE("conv2d at inference agrees with the reference, with layouts of weight
       }
     }
   }
+}
+
+TEST_CASE("conv2d at inference transforms its weights where that is faster") {
+  const auto device = open_test_device();
+  const auto is_transformed = [&](const Shape& images, std::int64_t filters, const Window& window) {
+    const Conv2dSpec spec{native_image_layout(*device, images), filters, window, false};
+    const auto convolution = device->prepare(spec, {.mode = OperatorMode::kInference});
+    return engine::cpu::is_winograd_weights(convolution->traits().parameters[0]);
+  };
+  const Conv2dSpec served{native_image_layout(*device, {1, 32, 16, 16}), 32, kThree, false};
+  CHECK(is_transformed({1, 32, 16, 16}, 32, kThree) == engine::cpu::BlockedWinograd::fits(served));
+  CHECK_FALSE(is_transformed({1, 256, 14, 14}, 256, kThree));
+  CHECK_FALSE(is_transformed({1, 32, 16, 16}, 32, {{3, 3}, {2, 2}, {1, 1}}));
+  CHECK_FALSE(is_transformed({1, 32, 16, 16}, 32, {{1, 1}, {1, 1}}));
 }
 
 }  // namespace

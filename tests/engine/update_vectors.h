@@ -16,6 +16,7 @@
 
 namespace arbalest::tests {
 
+using engine::Adagrad;
 using engine::AdamW;
 using engine::Buffer;
 using engine::RmsProp;
@@ -35,7 +36,8 @@ inline const std::vector<UpdateRule>& rules() {
                                                  Sgd{.momentum = 0.9F, .nesterov = true, .weight_decay = 0.01F},
                                                  RmsProp{.smoothing = 0.9F, .epsilon = 1e-3F, .weight_decay = 0.01F},
                                                  RmsProp{.momentum = 0.5F, .weight_decay = 0.01F},
-                                                 AdamW{.beta1 = 0.8F, .beta2 = 0.99F, .weight_decay = 0.1F}};
+                                                 AdamW{.beta1 = 0.8F, .beta2 = 0.99F, .weight_decay = 0.1F},
+                                                 Adagrad{.epsilon = 1e-3F, .weight_decay = 0.01F}};
   return kRules;
 }
 

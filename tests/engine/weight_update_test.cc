@@ -177,6 +177,7 @@ TEST_CASE("each rule has only the state vectors that it needs") {
   CHECK(slots(RmsProp{}) == Names{"square_average"});
   CHECK(slots(RmsProp{.momentum = 0.5F}) == Names{"square_average", "momentum"});
   CHECK(slots(AdamW{}) == Names{"first_moment", "second_moment"});
+  CHECK(slots(Adagrad{}) == Names{"square_sum"});
 }
 
 }  // namespace

@@ -4,13 +4,26 @@
 """
 
 import json
+import os
 import pathlib
+import signal
+import subprocess
 import sys
+import time
 import unittest
 
 import processes
 
 PROGRAM = pathlib.Path(sys.argv[1]).resolve()
+
+
+def settings_of(*settings):
+    """The arguments --set of a command."""
+    return [word for setting in settings for word in ("--set", setting)]
+
+
+def settings(learners, *others):
+    return settings_of(f"learners.per_device.fixed={learners}", *others)
 
 
 class ProcessCase(unittest.TestCase):
@@ -29,6 +42,43 @@ class ProcessCase(unittest.TestCase):
     @classmethod
     def summary(cls, output):
         return json.loads((cls.root / output / "summary.json").read_text(encoding="utf-8"))
+
+    @classmethod
+    def rows(cls, output, event):
+        """The lines of a run's metrics.jsonl that tell of this kind of event."""
+        lines = (cls.root / output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return [row for row in map(json.loads, lines) if row["event"] == event]
+
+    @classmethod
+    def alone(cls, *words):
+        """Runs the program in one process. Returns its stdout."""
+        done = subprocess.run([str(PROGRAM), *words], cwd=cls.root, check=False, capture_output=True, text=True,
+                              timeout=processes.LIMIT)
+        if done.returncode != 0:
+            raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def wait_for(self, process, output, event):
+        log = self.root / output / "metrics.jsonl"
+        while not log.exists() or not self.rows(output, event):
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+
+    def hidden(self, rank):
+        """Wrappers (processes.launch) that hide the end of a rank from the launcher, which sees this shell only."""
+        shell = self.root / "shell"
+        shell.write_text('#!/bin/sh\n"$@"\nsleep 600\n', encoding="utf-8")
+        shell.chmod(0o755)
+        return {rank: [str(shell)]}
+
+    def kill_hidden(self, process, rank):
+        """Kills a rank. Its silence tells the others, which end with exit code 8 and name it."""
+        shell = processes.ranks_of(process)[rank]
+        child = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text(encoding="ascii").split()[0]
+        os.kill(int(child), signal.SIGKILL)
+        code, errors = processes.end(process)
+        self.assertEqual(code, 8, errors)
+        self.assertRegex(errors, rf"rank 0 on host .*: rank {rank} on host .* is dead, stopped or cut off")
 
 
 def main(why_not=""):

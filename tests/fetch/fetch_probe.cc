@@ -22,7 +22,7 @@ jobs::DatasetDownloads read_dataset(const char* path) {
   for (const json& download : text["downloads"]) {
     jobs::Download made{download["name"], download["bytes"], download["sha256"], download["folders"], {}};
     for (const json& member : download["members"]) {
-      made.members.push_back({member["path"], member["name"], member["bytes"], member["sha256"]});
+      made.members.push_back({member["path"], member["name"], member["bytes"], member["sha256"], {}});
     }
     dataset.downloads.push_back(made);
   }

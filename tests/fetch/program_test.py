@@ -40,6 +40,60 @@ class Program(FetchTest):
         self.assertEqual((again.returncode, again.stdout.count("was there already")), (0, 4))
         self.assertEqual(again.stderr, "")
 
+    def put_cifar100(self, change=lambda number, labels: labels):
+        """The test images and lists of names of CIFAR-100, with black images. `change`: other labels for a record."""
+        folder = self.root / "cifar-100"
+        folder.mkdir(exist_ok=True)
+        with open(folder / "test.bin", "wb") as file:
+            file.truncate(10_000 * 3_074)
+            for number in range(10_000):
+                file.seek(number * 3_074)
+                file.write(bytes(change(number, (number % 100 // 5, number % 100))))
+        for name, count in (("fine", 100), ("coarse", 20)):
+            lines = "".join(f"{name} {number}\n" for number in range(count))
+            (folder / f"{name}_label_names.txt").write_text(lines + "\n")
+        return folder
+
+    def fetch_cifar100(self):
+        """Nothing can be fetched from there, so files that are kept are followed by that error."""
+        done = self.run_program("cifar100", "--from", str(self.folder))
+        self.assertEqual(done.returncode, 4, done.stderr)
+        return done.stderr
+
+    def test_files_of_cifar100_that_are_there_are_checked(self):
+        folder = self.put_cifar100()
+        self.assertIn("cifar-100-binary.tar.gz cannot be fetched", self.fetch_cifar100())
+        for change, problem in (
+            (lambda number, labels: (0, 0), "has 10000 images of the class 0"),
+            (lambda number, labels: (20, labels[1]) if number == 7 else labels, "record 7 has the superclass 20"),
+            (lambda number, labels: (3, 100) if number == 9 else labels, "the class 100"),
+            (lambda number, labels: (19, labels[1]) if number == 300 else labels, "record 300 puts the class 0"),
+            (lambda number, labels: (labels[1] // 10, labels[1]), "its superclass 0 has 10 classes"),
+        ):
+            self.put_cifar100(change)
+            said = self.fetch_cifar100()
+            self.assertIn("test.bin' is not the published file", said)
+            self.assertIn(problem, said)
+        self.put_cifar100()
+        names = folder / "fine_label_names.txt"
+        good = names.read_text()
+        for text, problem in (
+            ("", "it has 0 names, and not 100"),
+            (good + "one more\n", "line 101 is empty"),
+            (good.replace("fine 7\n", "fine 8\n"), "the name 'fine 8' repeats"),
+            (good.replace("fine 7\n", ""), "it has 99 names"),
+        ):
+            names.write_text(text)
+            self.assertIn(problem, self.fetch_cifar100())
+            self.assertEqual(names.read_text(), text)
+
+    def test_a_data_root_that_cannot_be_made_is_a_wrong_argument(self):
+        for root in ("/proc/no-such-folder", "/dev/null/folder"):
+            done = subprocess.run([PROGRAM, "data", "fetch", "mnist", "--data-root", root, "--from", str(self.folder)],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("name another --data-root", done.stderr)
+
     def test_a_run_without_its_data_names_the_command(self):
         for source in ("mnist", "fashion_mnist", "cifar10", "cifar100"):
             job = self.folder / "job.txtpb"

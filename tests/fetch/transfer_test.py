@@ -44,7 +44,7 @@ class Transfer(FetchTest):
     def test_another_file_of_that_name_is_kept(self):
         (self.root / "made-up").mkdir()
         (self.root / "made-up" / "file.bin").write_text("mine")
-        self.assertIn("is not the published file; move it away", self.get("good", code=4).stderr)
+        self.assertIn("is not the published file: its length is another; move it away", self.get("good", code=4).stderr)
         self.assertEqual(self.files(), {"made-up/file.bin": b"mine"})
 
     def test_a_part_is_completed(self):
@@ -162,7 +162,7 @@ class Transfer(FetchTest):
     def test_a_link_in_place_of_the_part_is_not_followed(self):
         (self.root / "made-up").mkdir()
         (self.root / PART).symlink_to(self.folder / "outside")
-        self.get("good", code=1)
+        self.get("good", code=2)
         self.assertNotIn("made-up/file.bin", self.files())
 
     def test_two_processes_do_not_write_to_the_same_file(self):

@@ -53,7 +53,7 @@ class HostileImport(unittest.TestCase):
         self.refuse(b"no model", 5, "no ONNX model")
         self.refuse(os.urandom(1000), 5)
         self.file.unlink()
-        self.refuse(None, 5, "No such file")
+        self.refuse(None, 4, "model.onnx': No such file")
         self.file.mkdir()
         self.refuse(None, 5, "not a regular file")
 
@@ -175,7 +175,7 @@ class HostileImport(unittest.TestCase):
     def test_weights_that_are_not_finite(self):
         for number in (float("nan"), float("inf")):
             self.refuse(linear(tensors=[tensor("fc.weight", [3, 6], [number] * 18), tensor("fc.bias", [3], [0] * 3)]), 5,
-                        "not all finite")
+                        f"'{self.file}': the weights of 'fc.weight' are not all finite")
 
     def test_orders_that_are_none(self):
         for order in ([0, 0], [0, 1, 2]):
@@ -204,10 +204,18 @@ class HostileImport(unittest.TestCase):
         self.assertIn("Sin 'first'", done.stderr)
         self.assertIn("LSTM 'second'", done.stderr)
         self.assertNotIn("between", done.stderr)
+        self.assertIn("Nodes that depend on these were not checked: 2", done.stderr)
         self.assertNotIn("not needed", done.stderr)
         self.refuse(linear(nodes=[node("Gemm", ["x", "fc.weight", "fc.bias"], "y", integer("transB", 1), integer("new", 1),
                                        name="fc")]), 3, "its attribute 'new' cannot be imported")
         self.refuse(linear(opset=99), 3, "operator set 99")
+
+    def test_a_long_list_is_whole(self):
+        nodes = [node("Sin", ["x"], f"v{k}", name=f"sin{k}.") for k in range(150)]
+        done = self.run_import(linear(nodes=[*nodes, node("Sum", [f"v{k}" for k in range(150)], "y")]))
+        self.assertEqual(done.returncode, 3)
+        for k in range(150):
+            self.assertIn(f"Sin 'sin{k}.'", done.stderr)
 
     def test_external_data(self):
         weights = [0.1 * k for k in range(18)]
@@ -226,12 +234,13 @@ class HostileImport(unittest.TestCase):
 
         for location, reason in (("../secret", "outside the folder"), (str(self.outside / "secret"), "outside the folder"),
                                  ("link", "symbolic link"), ("linked/secret", "symbolic link"), ("hard", "hard links"),
+                                 ("data/../link", "outside the folder"),
                                  ("pipe", "not a regular file"), ("data", "not a regular file"), ("nowhere", "No such file"),
                                  ("", "names no file"), ("a\0b", "names no file")):
             with self.subTest(location):
                 self.refuse(with_data(location=location), 5, "'fc.weight'", reason)
-        self.refuse(with_data(location="data/good", offset=5), 5, "has 76 bytes, but it needs 72 from byte 5 on")
-        self.refuse(with_data(location="data/good", offset=2**64 - 1), 5, "but it needs 72")
+        self.refuse(with_data(location="data/good", offset=5), 5, "has 76 bytes, but the tensor needs 72 from byte 5 on")
+        self.refuse(with_data(location="data/good", offset=2**64 - 1), 5, "but the tensor needs 72")
         self.refuse(with_data(location="data/good", offset=-1), 5, "not a number of bytes")
         self.refuse(with_data(location="data/good", offset=4, length=73), 5, "73 bytes, but the shape needs 72")
         done = self.run_import(with_data(location="data/good", offset=4, length=72))

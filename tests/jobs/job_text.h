@@ -47,4 +47,19 @@ inline std::string refusal(const std::string& text, const std::vector<std::strin
   return "";
 }
 
+// A change of the valid job that makes it invalid.
+struct BadValue {
+  std::string from;
+  std::string to;
+  std::string said;  // first line, after "job.txtpb:"
+};
+
+inline void check_bad_values(const std::vector<BadValue>& values) {
+  for (const BadValue& value : values) {
+    INFO(value.to);
+    const std::string text = refusal(changed(value.from, value.to));
+    CHECK(text.substr(0, text.find('\n')) == "job.txtpb:" + value.said);
+  }
+}
+
 }  // namespace arbalest::jobs

@@ -57,6 +57,7 @@ TEST_CASE("the pairs of a description have these names and values") {
                                              {"mean", "[0.1, 0.3, 0.33333334]"},
                                              {"stddev", "[0.25]"},
                                              {"resize", "40"},
+                                             {"interpolation", "bilinear, antialiased"},
                                              {"crop", "center"},
                                              {"outputs", "3"},
                                              {"first_label", "1"},

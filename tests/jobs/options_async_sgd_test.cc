@@ -38,6 +38,21 @@ TEST_CASE("async_sgd is refused where the number of learners is searched, and th
                  ContainsSubstring("push_every must be in"));
 }
 
+TEST_CASE("async_sgd and hogwild have pushes and steps where other schemes have rounds") {
+  const std::string many = "fixed: 4";
+  CHECK_THAT(refusal(with("async_sgd { push_every: 200 }", many)),
+             StartsWith("job.txtpb:8:") &&
+                 ContainsSubstring("one push of each of 4 learners (push_every: 200) takes 800 mini-batches, but an "
+                                   "epoch has 625; use a smaller push_every, fewer learners or smaller mini-batches") &&
+                 !ContainsSubstring("round") && !ContainsSubstring("period"));
+  const std::string wide = refusal(with("async_sgd { warm_start_epochs: 0 }", "fixed: 700"));
+  CHECK_THAT(wide, StartsWith("job.txtpb:6:") &&
+                       ContainsSubstring("one push of each of 700 learners (push_every: 1) takes 700 mini-batches") &&
+                       !ContainsSubstring("2 errors"));
+  CHECK_THAT(refusal(with("hogwild {}", "fixed: 700")),
+             ContainsSubstring("one step of each of 700 learners takes 700"));
+}
+
 TEST_CASE("async_sgd begins with s_sgd, unless it has the bytes of s_sgd anyway") {
   const auto read = [](const std::string& scheme, int epochs = 10) {
     return parse(with(scheme), {fmt::format("training.max_epochs={}", epochs)});

@@ -1,4 +1,5 @@
 // Reads a run's job on a machine other than the one that trained it.
+#include "dataflow/split/split_graph.h"
 #include "engine/host/topology.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/readers/learners_reader.h"
@@ -47,6 +48,24 @@ TEST_CASE("a run whose devices are missing here is evaluated on this machine's, 
                                     ContainsSubstring("Evaluating on " + here[0].name) &&
                                     ContainsSubstring("the last digits may differ"));
   }
+}
+
+TEST_CASE("a run with split layers has whole layers on devices that the user names") {
+  const SavedJob saved(R"(model {
+  layers { name: "hidden" input: "image" dense { units: 30 split: COLUMNS } }
+  layers { name: "relu" input: "hidden" relu {} }
+  layers { name: "logits" input: "relu" dense { units: 10 split: ROWS } }
+  layers { name: "loss" input: "logits" input: "label" softmax_cross_entropy {} }
+}
+data { digits {} }
+learning_rate { base: 0.01 }
+synchronization { s_sgd {} }
+learners { per_device { fixed: 1 } }
+)");
+  CHECK(dataflow::split_layers(*saved.load().graph).size() == 2);
+  const JobOptions job = saved.load({"cpu"});
+  CHECK(job.devices.size() == 1);
+  CHECK(dataflow::split_layers(*job.graph).empty());
 }
 
 TEST_CASE("a run is evaluated on the devices that the user names, for any number of learners") {

@@ -53,4 +53,65 @@ TEST_CASE("padding behind the last pixel must fit the rest of the window") {
              ContainsSubstring("layer 'a': ceil_mode chooses the padding behind the last pixel"));
 }
 
+TEST_CASE("a job chooses the top-k accuracies of a model of the zoo or of a list of layers") {
+  const auto metrics = [](const std::string& model) {
+    std::string names;
+    const JobOptions job = parse(with_model("model { " + model + " }"));
+    for (const dataflow::Metric& metric : job.graph->metrics()) names += metric.name + " ";
+    return names;
+  };
+  const std::string layers =
+      "layers { name: \"accuracy\" input: \"image\" dense { units: 10 } } layers { name: \"l\" input: \"accuracy\" "
+      "input: \"label\" softmax_cross_entropy {} } ";
+  const std::string listed = "layers { name: \"a\" input: \"accuracy\" input: \"label\" accuracy { top_k: 4 } }";
+  CHECK(metrics("zoo { lenet {} }") == "loss accuracy top5_accuracy ");
+  CHECK(metrics("zoo { lenet {} } accuracy {}") == "loss accuracy top5_accuracy ");
+  CHECK(metrics("zoo { lenet {} } accuracy { top_k: 3 top_k: 2 }") == "loss accuracy top3_accuracy top2_accuracy ");
+  CHECK(metrics(layers + "accuracy { top_k: 3 }") == "loss accuracy top3_accuracy ");
+  CHECK(metrics(layers + listed) == "loss accuracy top4_accuracy ");
+}
+
+TEST_CASE("a wrong top_k is told with its place") {
+  const auto said = [](const std::string& accuracy) {
+    return refusal(with_model("model { zoo { lenet {} }\n" + accuracy + "\n}"));
+  };
+  CHECK_THAT(said("accuracy { top_k: 1 }"),
+             ContainsSubstring("job.txtpb:3:12: error: top_k must be at least 2, not 1; top-1 accuracy is `accuracy`"));
+  CHECK_THAT(said("accuracy { top_k: [3, 0] }"), ContainsSubstring("top_k must be at least 2, not 0"));
+  CHECK_THAT(said("accuracy { top_k: -4 }"), ContainsSubstring("top_k must be at least 2, not -4"));
+  CHECK_THAT(said("accuracy { top_k: 3 top_k: 3 }"), ContainsSubstring("top_k has 3 twice"));
+  CHECK_THAT(said("accuracy { top_k: [2, 3, 4, 5, 6, 7] }"), ContainsSubstring("top_k has 6 numbers; 5 are the most"));
+  CHECK_THAT(said("accuracy { top_k: 10 }"),
+             ContainsSubstring("job.txtpb:3:12: error: layer 'accuracy' (accuracy): top_k must be below the number of "
+                               "classes, 10, not 10; otherwise every label is among them"));
+  CHECK_THAT(said("accuracy { top_k: 3 top_k: 11 }"), ContainsSubstring("not 11"));
+  const std::string both = refusal(with_model(
+      "model { layers { name: \"d\" input: \"image\" dense { units: 10 } } layers { name: \"l\" input: \"d\" input: "
+      "\"label\" softmax_cross_entropy {} } layers { name: \"a\" input: \"d\" input: \"label\" accuracy { top_k: 10 } "
+      "}\naccuracy {}\n}"));
+  CHECK_THAT(both,
+             ContainsSubstring("job.txtpb:3:1: error: layer 'a' is an accuracy layer already; give it the top_k"));
+  CHECK_THAT(both, ContainsSubstring("job.txtpb:2:193: error: layer 'a' (accuracy): top_k must be below"));
+}
+
+TEST_CASE("a model that predicts numbers has no accuracies") {
+  const std::string ratings = "data { ratings { directory: \"ratings\" sizes: [20, 12] } }\n";
+  const auto said = [&](const std::string& model, const std::string& scheme) {
+    return refusal(ratings + "model { " + model + "\n}\n" + scheme + "learners { per_device { fixed: 1 } }");
+  };
+  const std::string factorization = "zoo { matrix_factorization { width: 4 mean: 3.5 } }\n";
+  const std::string layers =
+      "layers { name: \"e\" input: \"ids\" embedding { column: 0 width: 1 } } layers { name: \"l\" input: \"e\" input: "
+      "\"label\" squared_error {} }\n";
+  const std::string expected = "accuracy is for classifiers, but the model predicts numbers; remove it";
+  for (const std::string& model : {factorization, layers}) {
+    CHECK_THAT(said(model + "accuracy { top_k: 3 }", ""), ContainsSubstring("job.txtpb:3:1: error: " + expected));
+    CHECK_THAT(said(model + "accuracy {}", ""), ContainsSubstring(expected));
+  }
+  CHECK_THAT(said(factorization + "accuracy {}", "synchronization { hogwild {} }\n"),
+             ContainsSubstring("accuracy does not go with synchronization { hogwild {} }; remove it"));
+  CHECK_THAT(said(layers + "layers { name: \"a\" input: \"e\" input: \"label\" accuracy { top_k: 2 } }", ""),
+             ContainsSubstring("layer 'a'"));
+}
+
 }  // namespace arbalest::jobs

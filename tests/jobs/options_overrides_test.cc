@@ -6,6 +6,8 @@
 
 namespace arbalest::jobs {
 
+using Catch::Matchers::StartsWith;
+
 namespace {
 
 JobOptions with(const std::vector<std::string>& overrides) { return parse(std::string(kGoodJob), overrides); }
@@ -94,7 +96,7 @@ TEST_CASE("overrides: --set can restore a field's default") {
 TEST_CASE("overrides: --set of an unknown alternative is refused, with the list of alternatives") {
   CHECK(usage({"optimizer=sgdd"}) ==
         "--set optimizer=sgdd: error: 'sgdd' is not an alternative of optimizer; did you mean 'sgd'? (alternatives: "
-        "sgd, rmsprop, adamw)");
+        "sgd, rmsprop, adamw, adagrad)");
   CHECK_THAT(usage({"synchronization=smaa"}), ContainsSubstring("'smaa' is not an alternative of synchronization; did "
                                                                 "you mean 'sma'?"));
   CHECK_THAT(usage({"optimizer=clip_gradient_norm"}), ContainsSubstring("not an alternative of optimizer"));
@@ -233,6 +235,21 @@ TEST_CASE("an error caused by --set names that option") {
       CHECK(text.find("job.txtpb") == std::string::npos);
     }
   }
+}
+
+TEST_CASE("settings that contradict each other are named together, in their order") {
+  const std::string text = changed("fixed: 2", "fixed: 4") + "synchronization { async_sgd { warm_start_epochs: 0 } }\n";
+  const auto blamed = [&](const std::vector<std::string>& settings) {
+    return refusal(text, settings, engine::ErrorKind::kUsage);
+  };
+  CHECK_THAT(blamed({"learners.per_device.fixed=20", "training.batch_size=2000", "training.seed=2"}),
+             StartsWith("--set learners.per_device.fixed=20 --set training.batch_size=2000: error: one push of each"));
+  // The first one is right with the file's values, and the second one is not.
+  CHECK_THAT(blamed({"training.batch_size=64", "learners.per_device.fixed=700"}),
+             StartsWith("--set learners.per_device.fixed=700: error: one push of each"));
+  // A mistake with other numbers is the same mistake.
+  CHECK_THAT(blamed({"learners.per_device.fixed=700", "training.batch_size=64"}),
+             StartsWith("--set learners.per_device.fixed=700: error: one push of each"));
 }
 
 TEST_CASE("an error in the file names the file, whatever is set") {

@@ -17,7 +17,7 @@ std::string normalized(const std::string& training, const std::string& learning_
          learning_rate + "}\nlearners { per_device { fixed: 1 } }\ntraining { " + training + " }\n";
 }
 
-struct BadValue {
+struct BadJob {
   std::string job;
   std::string said;  // first line, after "job.txtpb:"
 };
@@ -66,7 +66,7 @@ TEST_CASE("a factor multiplies the layer's own, and a frozen layer freezes its s
 }
 
 TEST_CASE("wrong patterns and factors are refused with their place") {
-  const std::vector<BadValue> values = {
+  const std::vector<BadJob> values = {
       {freezing("freeze: \"conv9\""),
        "4:27: error: no parameter or layer of the model matches \"conv9\"; did you mean 'conv1'?"},
       {freezing("freeze: \"block*\""),
@@ -110,7 +110,7 @@ TEST_CASE("wrong patterns and factors are refused with their place") {
        "for "
        "what those of `from` match"},
   };
-  for (const BadValue& value : values) {
+  for (const BadJob& value : values) {
     INFO(value.job);
     const std::string text = refusal(value.job);
     CHECK(text.substr(0, text.find('\n')) == "job.txtpb:" + value.said);

@@ -84,7 +84,8 @@ void require_same(const JobOptions& a, const JobOptions& b) {
   CHECK(a.warnings == b.warnings);
   CHECK(a.resolved_text == b.resolved_text);
   REQUIRE((a.graph == nullptr) == (b.graph == nullptr));
-  REQUIRE((a.graph == nullptr) == a.sparse.has_value());  // the values of a sparse model are in the text
+  REQUIRE(a.sparse.has_value() == b.sparse.has_value());
+  REQUIRE((a.graph != nullptr || a.sparse.has_value()));  // the values of a sparse model are in the text
   if (a.graph != nullptr) require_same_graph(*a.graph, *b.graph);
 }
 
@@ -149,6 +150,9 @@ TEST_CASE("the schema states the defaults that jobs get") {
   for (const char* field : {"beta1", "beta2", "epsilon", "weight_decay"}) {
     check("optimizer.proto", "AdamW", field, {"optimizer.adamw={}"});
   }
+  for (const char* field : {"epsilon", "weight_decay"}) {
+    check("optimizer.proto", "Adagrad", field, {"optimizer.adagrad={}"});
+  }
   for (const char* field : {"epsilon", "momentum"}) {
     check("model.proto", "BatchNorm", field,
           {"model={ layers { name: 'norm' input: 'image' batch_norm {} } "
@@ -201,6 +205,8 @@ TEST_CASE("every field of an optimizer sets its option") {
       std::get<engine::AdamW>(rule("{ adamw { beta1: 0.5 beta2: 0.75 epsilon: 0.125 weight_decay: 0.25 } }").rule);
   CHECK((adam_w.beta1 == 0.5F && adam_w.beta2 == 0.75F));
   CHECK((adam_w.epsilon == 0.125F && adam_w.weight_decay == 0.25F));
+  const auto adagrad = std::get<engine::Adagrad>(rule("{ adagrad { epsilon: 0.125 weight_decay: 0.25 } }").rule);
+  CHECK((adagrad.epsilon == 0.125F && adagrad.weight_decay == 0.25F));
   const OptimizerOptions both = rule("{ adamw {} clip_gradient_norm: 5 exclude_from_weight_decay: BIASES }");
   CHECK(both.clip_gradient_norm == 5.0F);
   CHECK(both.without_decay == std::vector{dataflow::ParameterKind::kBias});

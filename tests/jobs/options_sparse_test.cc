@@ -137,11 +137,11 @@ optimizer { adamw {} }
 learning_rate { base: 0.1 }
 checkpoint { keep_last: 1 }
 training { batch_size: 8 target_accuracy: 0.9 max_epochs: 3 }
-)" + std::string("initialize { from: \"x\" }\nprocesses { peer_timeout_seconds: 5 }\n"),
+)" + std::string("initialize { from: \"x\" }\nprocesses { all_reduce: LIBRARY }\n"),
                                    {"synchronization.switch=[{at_epoch: 1 sma {}}]", "synchronization.compare_rounds=1",
                                     "data.class_names=[\"a\", \"b\"]"});
   for (const char* field : {"optimizer", "learning_rate", "checkpoint", "batch_size", "target_accuracy", "initialize",
-                            "processes", "switch", "compare_rounds", "class_names"}) {
+                            "all_reduce", "switch", "compare_rounds", "class_names"}) {
     INFO(field);
     CHECK_THAT(text, ContainsSubstring(std::string("error: ") + field +
                                        " does not go with model { sparse_logistic {} }; remove it"));
@@ -149,13 +149,25 @@ training { batch_size: 8 target_accuracy: 0.9 max_epochs: 3 }
   CHECK_THAT(text, !ContainsSubstring("max_epochs does not"));
   CHECK_THAT(refusal(with("fixed: 2", "auto {}")), ContainsSubstring("job.txtpb:5:25: error: auto does not go with"));
   CHECK_THAT(refused_setting(kSparse, {"model.zoo.lenet={}"}), ContainsSubstring("zoo does not go with"));
+  CHECK_THAT(refused_setting(kSparse, {"model.accuracy={ top_k: 3 }"}), ContainsSubstring("accuracy does not go with"));
+}
+
+TEST_CASE("sparse job: the silence of a process is a choice of delayed_proximal, which alone may have several") {
+  CHECK(parse(kSparse).processes.peer_timeout_seconds == 30.0);
+  const std::string timeout = "processes { peer_timeout_seconds: 5 }\n";
+  const JobOptions job = parse(kSparse + timeout);
+  CHECK(job.processes.peer_timeout_seconds == 5.0);
+  CHECK(parse(job.resolved_text).processes.peer_timeout_seconds == 5.0);
+  CHECK_THAT(refused_setting(kSparse, {"processes.peer_timeout_seconds=1"}),
+             ContainsSubstring("peer_timeout_seconds must be in [2, 86400], not 1"));
+  CHECK_THAT(refusal(with("delayed_proximal { l1: 0.01 }", "hogwild {}") + "learning_rate { base: 0.1 }\n" + timeout),
+             ContainsSubstring("processes does not go with"));
 }
 
 TEST_CASE("sparse job: its parts need each other") {
   CHECK_THAT(refusal(changed("data { digits {} }", "data { libsvm { directory: \"rows\" features: 30 } }")),
-             ContainsSubstring("libsvm, delayed_proximal and hogwild are for model { sparse_logistic {} }"));
-  CHECK_THAT(refusal(std::string(kGoodJob) + "synchronization { hogwild {} }\n"),
-             ContainsSubstring("sparse_logistic reads sparse rows"));
+             ContainsSubstring("libsvm and delayed_proximal are for model { sparse_logistic {} }"));
+  CHECK_FALSE(parse(std::string(kGoodJob) + "devices: \"cpu\"\nsynchronization { hogwild {} }\n").sparse);
   CHECK_THAT(refusal(with("delayed_proximal { l1: 0.01 }", "")), ContainsSubstring("choose one"));
   CHECK_THAT(refusal(with("delayed_proximal { l1: 0.01 }", "sma {}")), ContainsSubstring("sma does not go with"));
 }

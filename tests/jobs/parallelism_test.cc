@@ -11,6 +11,8 @@
 
 namespace arbalest::jobs {
 
+using dataflow::DenseSplit;
+
 namespace {
 
 // A dense layer without a bias.
@@ -61,9 +63,13 @@ TEST_CASE("parallelism: LeNet's first dense layer, 800 x 500 with a bias, on 4 d
   CHECK(layer.costs.data.bytes == 2'403'000);  // 2 x 3/4 x 4 x 400,500
   CHECK(layer.costs.data.seconds == Approx(6 * 5e-6 + 2'403'000 / 12e9));
   REQUIRE(layer.costs.split);
-  CHECK(layer.costs.split->bytes == 998'400);  // 3 x 4 x 32 x 2 x (800 + 500)
-  CHECK(layer.costs.split->seconds == Approx(12 * 5e-6 + 998'400 / 12e9));
-  CHECK(layer.costs.better == Parallelism::kSplit);  // P b (n + m) = 166,400 and n m = 400,000
+  CHECK(layer.costs.split->bytes == 537'600);  // 3 x 4 x 32 x 2 x (800 / 4 + 500)
+  CHECK(layer.costs.split->seconds == Approx(12 * 5e-6 + 537'600 / 12e9));
+  CHECK(layer.costs.split_by == DenseSplit::kRows);  // columns: 710,400 bytes
+  CHECK(layer.costs.better == Parallelism::kSplit);  // b (n + P m) = 89,600 and n m = 400,000
+  // Four devices do not divide 10 units.
+  CHECK(layer_of(costs, "logits").costs.split_by == DenseSplit::kRows);
+  CHECK(layer_of(costs, "logits").costs.split->bytes == 103'680);  // 3 x 4 x 32 x 2 x (500 / 4 + 10)
   // The convolutions send their parameters. Their 20 x 24 x 24 and 50 x 8 x 8 outputs are never split.
   CHECK(layer_of(costs, "conv1").costs.data.bytes == 2 * 3 * 520);
   CHECK(layer_of(costs, "conv2").costs.data.bytes == 2 * 3 * 25'050);
@@ -74,15 +80,15 @@ TEST_CASE("parallelism: LeNet's first dense layer, 800 x 500 with a bias, on 4 d
 }
 
 TEST_CASE("parallelism: with larger mini-batches LeNet's first dense layer is better data-parallel") {
-  const std::string job = changed("batch_size: 32", "batch_size: 128");
+  const std::string job = changed("batch_size: 32", "batch_size: 256");
   const ParallelismCosts costs = parallelism_costs(parse(job), with_link(4, "12GB/s,5us"));
   const LayerParallelism& layer = layer_of(costs, "dense1");
-  CHECK(layer.costs.split->bytes == 4 * 998'400);
+  CHECK(layer.costs.split->bytes == 8 * 537'600);
   CHECK(layer.costs.data.bytes == 2'403'000);
-  CHECK(layer.costs.better == Parallelism::kData);  // 665,600 and 400,000
+  CHECK(layer.costs.better == Parallelism::kData);  // 716,800 and 400,000
 }
 
-TEST_CASE("parallelism: AlexNet's fc6, 9,216 x 4,096, is better split, and fc6 with fc7 even more so") {
+TEST_CASE("parallelism: AlexNet's fc6, 9,216 x 4,096, is better split by rows than with fc7 as a pair") {
   const ParallelismCosts costs =
       parallelism_costs(parse("name: 'job' model { zoo { alexnet {} } } learning_rate { base: 0.01 }\n"
                               "data { npy { directory: 'd' classes: 1000 channels: 3 height: 224 width: 224 } }\n"
@@ -91,7 +97,8 @@ TEST_CASE("parallelism: AlexNet's fc6, 9,216 x 4,096, is better split, and fc6 w
   const LayerParallelism& fc6 = layer_of(costs, "classifier.1");
   CHECK(fc6.sizes.parameters == 9216 * 4096 + 4096);
   CHECK(fc6.costs.data.bytes == 226'516'992);   // 2 x 3/4 x 4 x 37,752,832
-  CHECK(fc6.costs.split->bytes == 40'894'464);  // 3 x 4 x 128 x 2 x (9,216 + 4,096)
+  CHECK(fc6.costs.split->bytes == 19'660'800);  // 3 x 4 x 128 x 2 x (9,216 / 4 + 4,096)
+  CHECK(fc6.costs.split_by == DenseSplit::kRows);
   CHECK(fc6.costs.better == Parallelism::kSplit);
   for (const LayerParallelism& layer : costs.layers) {  // as in "One weird trick"
     CHECK((layer.costs.better == Parallelism::kSplit) == (layer.sizes.kind == "dense"));
@@ -102,25 +109,62 @@ TEST_CASE("parallelism: AlexNet's fc6, 9,216 x 4,096, is better split, and fc6 w
   const Traffic& pair = costs.pairs[0].split;
   CHECK(pair.bytes == 40'894'464);  // fc7 has as many outputs as fc6, and what lies between them stays
   CHECK(pair.seconds == Approx(12 * 5e-6 + 40'894'464 / 12e9));
+  CHECK(costs.pairs[0].better == Parallelism::kEachAlone);  // 19,660,800 and 15,728,640 bytes
+  CHECK_THAT(to_text(costs), ContainsSubstring("3.468  each alone"));
+  CHECK(to_json(costs)["pairs"][0]["better"] == "each_alone");
+  CHECK(costs.pairs[1].better == Parallelism::kSplit);
+  CHECK(costs.pairs[1].split.bytes == 15'654'912);  // 3 x 4 x 128 x 2 x (4,096 + 1,000)
+  // The convolutions are data-parallel, fc6 is split alone, and fc7 and fc8 are a pair.
+  CHECK(costs.each_the_better.traffic.bytes == 14'818'176 + 19'660'800 + 15'654'912);
 }
 
-TEST_CASE("parallelism: a layer sends less when it is split just if P b (n + m) < n m") {
+TEST_CASE("parallelism: 4,096 x 256 on 4 devices with 128 examples each is better split by rows") {
+  const LayerCosts costs = costs_of(dense(4096, 256), 128, with_link(4, "12GB/s,5us"));
+  CHECK(costs.data.bytes == 6'291'456);
+  CHECK(costs.split->bytes == 3'932'160);  // 3 x 4 x 128 x 2 x (4,096 / 4 + 256)
+  CHECK(costs.split_by == DenseSplit::kRows);
+  CHECK(costs.better == Parallelism::kSplit);
+  const LayerCosts transposed = costs_of(dense(256, 4096), 128, with_link(4, "12GB/s,5us"));
+  CHECK(transposed.split->bytes == costs.split->bytes);
+  CHECK(transposed.split_by == DenseSplit::kColumns);
+}
+
+TEST_CASE("parallelism: a layer sends less when it is split just if b (max(n, m) + P min(n, m)) < n m") {
   const AssumedDevices link_only = with_link(4, "1GB/s,0us");
   for (const std::int64_t inputs : {16, 100, 1000, 9216}) {
     for (const std::int64_t outputs : {4, 500, 4096}) {
       for (const std::int64_t batch_size : {1, 8, 32, 500}) {
         CAPTURE(inputs, outputs, batch_size);
         const LayerCosts costs = costs_of(dense(inputs, outputs), batch_size, link_only);
-        CHECK((costs.better == Parallelism::kSplit) == (4 * batch_size * (inputs + outputs) < inputs * outputs));
+        const std::int64_t sent = batch_size * (std::max(inputs, outputs) + 4 * std::min(inputs, outputs));
+        CHECK((costs.better == Parallelism::kSplit) == (sent < inputs * outputs));
+        CHECK(costs.split_by == (outputs < inputs ? DenseSplit::kRows : DenseSplit::kColumns));
       }
     }
   }
 }
 
+TEST_CASE("parallelism: a layer is split only in ways that leave no rest") {
+  const AssumedDevices devices = with_link(4, "1GB/s,5us");
+  CHECK(costs_of(dense(1000, 10), 32, devices).split_by == DenseSplit::kRows);
+  CHECK(costs_of(dense(10, 1000), 32, devices).split_by == DenseSplit::kColumns);
+  CHECK(costs_of(dense(1001, 500), 32, devices).split_by == DenseSplit::kColumns);  // rows would send less
+  const LayerCosts neither = costs_of(dense(1001, 501), 1, devices);
+  CHECK_FALSE(neither.split);
+  CHECK(neither.split_by == DenseSplit::kNone);
+  CHECK(neither.better == Parallelism::kData);
+  CHECK(split_pair_traffic(dense(1001, 500), dense(500, 7), 32, devices));
+  CHECK_FALSE(split_pair_traffic(dense(1000, 501), dense(501, 8), 32, devices));
+  LayerSizes frozen = dense(500, 8);
+  frozen.parameters = 0;
+  CHECK_FALSE(split_pair_traffic(dense(1000, 500), frozen, 32, devices));
+}
+
 TEST_CASE("parallelism: traffic grows with the devices, and that of split layers with the mini-batch") {
-  const LayerSizes layer = dense(1000, 500);
+  const LayerSizes layer = dense(960, 480);
   LayerCosts before = costs_of(layer, 32, with_link(2, "1GB/s,5us"));
   for (int devices = 3; devices <= 64; ++devices) {
+    if (layer.outputs % devices != 0) continue;
     const LayerCosts costs = costs_of(layer, 32, with_link(devices, "1GB/s,5us"));
     CHECK(costs.data.bytes > before.data.bytes);
     CHECK(costs.data.bytes < 2 * 4 * layer.parameters);  // its limit
@@ -150,17 +194,18 @@ TEST_CASE("parallelism: Dettmers' numbers, where they are right") {
   CHECK(costs_of(dense(1000, 1000), 128, with_link(4, "40Gbit/s,0us")).data.seconds == Approx(1.2e-3));
   const Link gibi = parse_link("--links", "5GiB/s,0us");
   CHECK(4e6 / gibi.bytes_per_second == Approx(0.745e-3).epsilon(1e-3));
-  // 1,000 x 500, 128 examples on two devices, 64 each.
+  // 1,000 x 500, 128 examples on two devices, 64 each. Gathers alone would send 768,000 bytes.
   const LayerCosts example = costs_of(dense(1000, 500), 64, with_link(2, "40Gbit/s,0us"));
   CHECK(example.data.bytes == 2'000'000);  // half of 500,000 floats as addends, half as sums
-  CHECK(example.split->bytes == 768'000);  // 128,000 for each 1,000 and 64,000 for each 500 floats of 64 examples
+  CHECK(example.split->bytes == 512'000);  // 4 x 64 x 2 x (1,000 / 2 + 500)
+  CHECK(example.split_by == DenseSplit::kRows);
   CHECK(example.better == Parallelism::kSplit);
 }
 
 TEST_CASE("parallelism: the first layer needs no gradient of its inputs, and a frozen layer sends nothing") {
   LayerSizes first = dense(1000, 500);
   first.has_input_gradient = false;
-  CHECK(costs_of(first, 64, with_link(2, "1GB/s,0us")).split->bytes == 4 * 64 * (1000 + 2 * 500));
+  CHECK(costs_of(first, 64, with_link(2, "1GB/s,0us")).split->bytes == 4 * 64 * (1000 / 2 + 2 * 500));
   LayerSizes frozen = dense(1000, 500);
   frozen.parameters = 0;
   const LayerCosts costs = costs_of(frozen, 64, with_link(2, "1GB/s,5us"));
@@ -185,7 +230,7 @@ TEST_CASE("parallelism: a gradient that is sent while earlier layers compute kee
   LayerSizes first = dense(1, 1);
   first.forward_flops = 5;
   first.backward_flops = 10;
-  LayerSizes second = dense(1, 1);
+  LayerSizes second = dense(2, 1);
   second.parameters = 1;
   second.backward_flops = 20;
   AssumedDevices devices = with_link(2, "8B/s,0s");
@@ -204,7 +249,7 @@ TEST_CASE("parallelism: a gradient that is sent while earlier layers compute kee
   CHECK(costs[1].hidden_seconds == Approx(1.0));
   CHECK(waiting_seconds(costs[1]) == Approx(2.0));
 
-  second.parameters = 5;  // 2.5 s, of which one is hidden; split: 2 x 4 x 2 bytes in 2 s
+  second.parameters = 5;  // 2.5 s, of which one is hidden; split by rows: 4 x 2 x (2 / 2 + 1) bytes in 2 s
   CHECK(layer_costs(std::vector{first, second}, 1, devices)[1].better == Parallelism::kData);
   devices.flops_per_second.reset();
   CHECK(layer_costs(std::vector{first, second}, 1, devices)[1].better == Parallelism::kSplit);
@@ -244,6 +289,19 @@ TEST_CASE("parallelism: pairs are dense layers with elementwise layers between t
   CHECK(lenet.pairs[0].split.bytes == 3 * 4 * 32 * 2 * (800 + 10));
   CHECK(lenet.pairs[0].split.seconds == Approx(12 * 5e-6 + 622'080 / 12e9));
   CHECK(lenet.pairs[0].better == Parallelism::kSplit);
+  // The pair is better than dense1 split alone and logits data-parallel.
+  CHECK(lenet.each_the_better.traffic.bytes == 2 * 3 * (520 + 25'050) + 622'080);
+  // Three devices do not divide the 500 units between the layers, nor dense1's 800 inputs.
+  const ParallelismCosts three = parallelism_costs(parse(std::string(kGoodJob)), with_link(3, "12GB/s,5us"));
+  CHECK(three.pairs.empty());
+  CHECK_FALSE(layer_of(three, "dense1").costs.split);
+  CHECK(lenet.each_the_better.waiting_seconds == lenet.each_the_better.traffic.seconds);
+  const ParallelismCosts slow = parallelism_costs(parse(std::string(kGoodJob)), with_link(4, "12GB/s,100us"));
+  CHECK(slow.each_the_better.traffic.bytes < slow.data_parallel.traffic.bytes);  // a pair has fewer messages, too
+  const ParallelismCosts large =
+      parallelism_costs(parse(changed("batch_size: 32", "batch_size: 512")), with_link(4, "12GB/s,5us"));
+  REQUIRE(large.pairs[0].better == Parallelism::kData);
+  CHECK(large.each_the_better.traffic.bytes == large.data_parallel.traffic.bytes);
   const ParallelismCosts logistic =
       parallelism_costs(parse(with_model("model { zoo { logistic_regression {} } }")), devices);
   CHECK(logistic.pairs.empty());
@@ -263,8 +321,8 @@ TEST_CASE("parallelism: the text has the numbers of the JSON") {
   ParallelismCosts costs = parallelism_costs(parse(std::string(kGoodJob)), with_link(4, "12GB/s,5us"));
   const std::string text = to_text(costs);
   CHECK_THAT(text, ContainsSubstring("4 devices with 32 examples each; a device sends 12 GB/s"));
-  CHECK_THAT(text, ContainsSubstring("2,403,000") && ContainsSubstring("0.230") && ContainsSubstring("998,400") &&
-                       ContainsSubstring("0.143"));
+  CHECK_THAT(text, ContainsSubstring("2,403,000") && ContainsSubstring("0.230") && ContainsSubstring("rows") &&
+                       ContainsSubstring("537,600") && ContainsSubstring("0.105"));
   CHECK_THAT(text, !ContainsSubstring("hidden"));
   nlohmann::ordered_json json = to_json(costs);
   std::vector<std::string> keys;
@@ -285,7 +343,8 @@ TEST_CASE("parallelism: the text has the numbers of the JSON") {
   CHECK(json["layers"][0]["better"] == "data_parallel");
   CHECK(json["layers"][2]["data_parallel"]["bytes"] == 2'403'000);
   CHECK(json["layers"][2]["data_parallel"]["hidden_seconds"].is_null());
-  CHECK(json["layers"][2]["split"]["bytes"] == 998'400);
+  CHECK(json["layers"][2]["split"]["bytes"] == 537'600);
+  CHECK(json["layers"][2]["split"]["by"] == "rows");
   CHECK(json["layers"][2]["better"] == "split");
   CHECK(json["pairs"][0]["split_by_columns"] == "dense1");
   CHECK(json["pairs"][0]["data_parallel"]["bytes"] == 2'433'060);
@@ -299,6 +358,9 @@ TEST_CASE("parallelism: the text has the numbers of the JSON") {
   CHECK(json["layers"][2]["data_parallel"]["hidden_seconds"] > 0.0);
   CHECK(json["layers"][2]["compute_seconds"] == Approx(3.0 * 32 * 500 * 1601 / 1e12));
   CHECK(json["data_parallel"]["waiting_seconds"] < json["data_parallel"]["seconds"]);
+  CHECK_THAT(to_text(costs), ContainsSubstring("a message takes 5 us longer than its bytes"));
+  costs.devices.link.latency_seconds = 0.02;
+  CHECK_THAT(to_text(costs), ContainsSubstring("a message takes 20 ms longer than its bytes"));
   CHECK_THAT(to_text(costs), ContainsSubstring("hidden ms") && ContainsSubstring("a device computes 1000 GFLOP/s"));
 }
 
@@ -327,6 +389,8 @@ TEST_CASE("speeds: a wrong link is refused with what is right") {
   CHECK_THAT(refused("1e300TB/s,5us"), ContainsSubstring("the speed must be positive and finite"));
   CHECK_THAT(refused("12GB/s,-5us"),
              ContainsSubstring("the latency must not be negative (got -5us); write it like 5us"));
+  CHECK_THAT(refused("12GB/s,5s"), ContainsSubstring("a latency of 5s would make every message take a second or more; "
+                                                     "links take microseconds, as in 12GB/s,5us"));
   for (const char* text : {"fastGB/s,5us", "nanGB/s,5us", "infGB/s,5us", "GB/s,5us", ",5us"}) {
     CHECK_THAT(refused(text), ContainsSubstring("is no finite number with a unit; write it like 12GB/s"));
   }

@@ -117,6 +117,56 @@ TEST_CASE("prometheus: the file shows the present state of a run from its start 
   CHECK(run.told.empty());
 }
 
+TEST_CASE("prometheus: what nothing measures has no sample") {
+  const TemporaryDirectory directory;
+  WatchedRun run(directory);
+  EpochRow row = some_row();
+  run.file.on_epoch(row);
+  CHECK(run.value("arbalest_replica_distance") == 0.0);
+  CHECK_THAT(tests::read_text(run.path), !ContainsSubstring("arbalest_staleness"));
+
+  row.replica_distance.reset();
+  row.replica_spread.reset();
+  row.staleness = {{0, 12}, {3, 5}, {10, 1}};
+  run.file.on_epoch(row);
+  CHECK_THAT(tests::read_text(run.path), !ContainsSubstring("arbalest_replica"));
+  CHECK(run.value("arbalest_staleness_mean") == 25.0 / 18.0);
+  CHECK(run.value("arbalest_staleness_max") == 10.0);
+}
+
+TEST_CASE("prometheus: a run without mini-batches has a learning rate only if its scheme has one") {
+  const TemporaryDirectory directory;
+  WatchedRun run(directory);
+  const auto has = [&](const std::string& name) { return run.samples().contains(name + "{run=\"/runs/one\"}"); };
+  EpochRow row = some_row();
+  row.sparse = SparseProgress{.objective = 0.5, .step = 0.25};
+  run.file.on_epoch(row);
+  CHECK(run.value("arbalest_test_loss") == 0.5);
+  CHECK_FALSE(has("arbalest_learning_rate"));
+  row.sparse->step.reset();
+  row.learning_rate = 0.125;
+  run.file.on_epoch(row);
+  CHECK(run.value("arbalest_learning_rate") == 0.125);
+}
+
+TEST_CASE("prometheus: every metric that the model names is in the file, under its name") {
+  const TemporaryDirectory directory;
+  PrometheusFile file(directory / "run.prom");
+  RunStart start = some_start();
+  start.metrics = tests::classifier_metrics(10, dataflow::AccuracyLayer({3}));
+  start.output_directory = "/runs/one";
+  file.on_start(start);
+  EpochRow row = some_row();
+  row.train = Scores(start.metrics, {{1, 2, 3}}, 4);
+  row.validation = Scores(start.metrics, {{1, 2, 4}}, 4);
+  file.on_epoch(row);
+  const std::map<std::string, double> samples = samples_in(tests::read_text(directory / "run.prom"));
+  CHECK(samples.at("arbalest_train_loss{run=\"/runs/one\"}") == 0.25);  // the run tells no progress
+  CHECK(samples.at("arbalest_train_top3_accuracy{run=\"/runs/one\"}") == 0.75);
+  CHECK(samples.at("arbalest_validation_top3_accuracy{run=\"/runs/one\"}") == 1.0);
+  CHECK(samples.at("arbalest_validation_loss{run=\"/runs/one\"}") == 0.25);
+}
+
 TEST_CASE("prometheus: progress is written every few seconds only") {
   const TemporaryDirectory directory;
   WatchedRun run(directory);

@@ -1,56 +1,20 @@
 #include <cmath>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <limits>
 
 #include "jobs/messages/text.h"
-#include "jobs/report/console_reporter.h"
 #include "jobs/report/inspection/inspection_report.h"
+#include "tests/jobs/captured_console.h"
 #include "tests/support/catch.h"
+#include "tests/support/metrics.h"
 
 namespace arbalest::jobs {
 namespace {
 
-// A FILE* whose text can be read.
-class Capture {
- public:
-  Capture() : file_(open_memstream(&text_, &size_)) {}
-  ~Capture() {
-    std::fclose(file_);
-    std::free(text_);
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-
-  std::FILE* file() { return file_; }
-  std::string text() {
-    std::fflush(file_);
-    return {text_, size_};
-  }
-
- private:
-  char* text_ = nullptr;
-  std::size_t size_ = 0;
-  std::FILE* file_;
-};
-
-struct Console {
-  explicit Console(ConsoleOptions options = {}) : reporter(with_streams(options, *this)) {}
-  static ConsoleOptions with_streams(ConsoleOptions options, Console& console) {
-    options.results = console.results.file();
-    options.messages = console.messages.file();
-    return options;
-  }
-
-  Capture results;
-  Capture messages;
-  ConsoleReporter reporter;
-};
-
 RunStart some_start() {
   RunStart start;
   start.job = "trial";
+  start.metrics = tests::classifier_metrics();
   start.model = "8 layers";
   start.devices = {"cpu:0-1", "cpu:2"};
   start.learners_per_device = {2, 1};
@@ -77,8 +41,8 @@ RunProgress progress_at(double seconds) {
 RunSummary some_summary() {
   RunSummary summary;
   summary.status = RunStatus::kTargetReached;
-  summary.test_accuracy = 0.9912;
-  summary.best_test_accuracy = 0.993;
+  summary.test.set("accuracy", 0.9912);
+  summary.best_test = 0.993;
   summary.epochs = 4;
   summary.train_seconds = 21.5;
   summary.time_to_accuracy_seconds = 19.25;
@@ -100,23 +64,21 @@ std::size_t count(const std::string& text, const std::string& word) {
 TEST_CASE("console: regression models show an RMSE in place of an accuracy") {
   Console console;
   RunStart start = some_start();
-  start.metric = Metric::kRmse;
+  start.metrics = tests::ratings_metrics();
   start.target_accuracy.reset();
   console.reporter.on_start(start);
   EpochRow row;
   row.epoch = 3;
-  row.test_loss = 0.25;
-  row.test_rmse = 0.5;
+  row.test.set("loss", 0.25);
+  row.test.set("rmse", 0.5);
   row.images_per_second = 12345;
   console.reporter.on_epoch(row);
   CHECK_THAT(console.messages.text(), ContainsSubstring("test loss 0.2500  test RMSE 0.5000  12,345 ratings/s"));
   RunSummary summary = some_summary();
   summary.status = RunStatus::kCompleted;
-  summary.metric = Metric::kRmse;
-  summary.test_accuracy.reset();
-  summary.best_test_accuracy.reset();
-  summary.test_rmse = 0.5;
-  summary.best_test_rmse = 0.4375;
+  summary.test = {};
+  summary.test.set("rmse", 0.5);
+  summary.best_test = 0.4375;
   console.reporter.on_finish(summary);
   CHECK_THAT(console.results.text(), ContainsSubstring("test RMSE") &&
                                          ContainsSubstring("0.5000 after 4 epochs (best 0.4375)") &&
@@ -182,8 +144,8 @@ TEST_CASE("console: without a terminal, one plain line per interval and one per 
   CHECK(count(console.messages.text(), "\n") - before == 3);  // at 0, 10 and 20 s
   EpochRow row;
   row.epoch = 1;
-  row.train_accuracy = 0.25;
-  row.test_accuracy = 0.5;
+  row.train.set("accuracy", 0.25);
+  row.test.set("accuracy", 0.5);
   row.elapsed_seconds = 25;
   console.reporter.on_epoch(row);
   console.reporter.on_progress(progress_at(26));  // too soon after the epoch's line
@@ -193,28 +155,29 @@ TEST_CASE("console: without a terminal, one plain line per interval and one per 
   CHECK(count(console.messages.text(), "\r") + count(console.messages.text(), "\x1b") == 0);
 }
 
-TEST_CASE("console: top-5 accuracy is shown if there are many classes") {
+TEST_CASE("console: top-5 accuracy is shown if there are many classes, and top-k accuracies that the job names") {
   const bool validates = GENERATE(false, true);
-  for (const int classes : {10, 100}) {
-    CAPTURE(classes, validates);
-    Console console;
-    RunStart start = some_start();
-    start.classes = classes;
-    console.reporter.on_start(start);
-    EpochRow row;
-    if (validates) row.validation_loss = 0.25;
-    (validates ? row.validation_accuracy : row.test_accuracy) = 0.5;
-    (validates ? row.validation_top5_accuracy : row.test_top5_accuracy) = 0.75;
-    console.reporter.on_epoch(row);
-    RunSummary summary = some_summary();
-    if (validates) summary.accuracy_set = EvaluationSet::kValidation;
-    summary.validation_accuracy = 0.5;
-    (validates ? summary.validation_top5_accuracy : summary.test_top5_accuracy) = 0.875;
-    console.reporter.on_finish(summary);
-    const std::string said = console.messages.text() + console.results.text();
-    const bool is_told = classes == 100;
-    CHECK((said.find("accuracy 50.00 % (top-5 75.00 %)") != std::string::npos) == is_told);
-    CHECK((said.find("(top-5 87.50 %)") != std::string::npos) == is_told);
+  for (const std::int64_t classes : {10, 100}) {
+    for (const bool is_named : {false, true}) {
+      CAPTURE(classes, validates, is_named);
+      Console console;
+      RunStart start = some_start();
+      start.metrics =
+          tests::classifier_metrics(classes, is_named ? dataflow::AccuracyLayer({5, 3}) : dataflow::AccuracyLayer());
+      console.reporter.on_start(start);
+      EpochRow row;
+      (validates ? row.validation : row.test) = row.train = Scores(start.metrics, {{0, 2, 3, 2}}, 4);
+      console.reporter.on_epoch(row);
+      RunSummary summary = some_summary();
+      if (validates) summary.accuracy_set = EvaluationSet::kValidation;
+      (validates ? summary.validation : summary.test) = Scores(start.metrics, {{0, 4, 7, 4}}, 8);
+      console.reporter.on_finish(summary);
+      const std::string said = console.messages.text() + console.results.text();
+      const std::string more = is_named ? ", top-3 accuracy 50.00 %)" : ")";
+      const std::size_t times = classes == 100 || is_named ? 1 : 0;
+      CHECK(count(said, "accuracy 50.00 % (top-5 accuracy 75.00 %" + more) == 2 * times);  // in training, and after it
+      CHECK(count(said, "(top-5 accuracy 87.50 %" + more) == times);
+    }
   }
 }
 
@@ -223,8 +186,7 @@ TEST_CASE("console: on a terminal, a bar that is rewritten in place and fits the
     Console console({.bar = true, .columns = columns});
     console.reporter.on_start(some_start());
     const std::size_t start = console.messages.text().size();
-    console.reporter.on_progress(progress_at(1));
-    console.reporter.on_progress(progress_at(50));
+    for (const double seconds : {1.0, 50.0}) console.reporter.on_progress(progress_at(seconds));
     const std::string text = console.messages.text().substr(start);
     CHECK(count(text, "\n") == 0);
     CHECK(count(text, "\r\x1b[K") == 2);
@@ -263,16 +225,16 @@ TEST_CASE("console: with a validation set, shows its accuracy and says that the 
       ContainsSubstring("at 99.00 % validation accuracy (lower median of the last 5 evaluations), or after 10 epochs"));
   EpochRow row;
   row.epoch = 1;
-  row.validation_loss = 0.25;
-  row.validation_accuracy = 0.625;
+  row.validation.set("loss", 0.25);
+  row.validation.set("accuracy", 0.625);
   row.images_per_second = 7;
   console.reporter.on_epoch(row);
   CHECK_THAT(console.messages.text(),
              ContainsSubstring("train loss 0.0000  validation loss 0.2500  validation accuracy 62.50 %  7 images/s"));
   RunSummary summary = some_summary();
   summary.accuracy_set = EvaluationSet::kValidation;
-  summary.validation_accuracy = 0.9904;
-  summary.best_validation_accuracy = 0.9917;
+  summary.validation.set("accuracy", 0.9904);
+  summary.best_validation = 0.9917;
   console.reporter.on_finish(summary);
   const std::string result = console.results.text();
   CHECK_THAT(result, ContainsSubstring("validation accuracy  99.04 % after 4 epochs (best 99.17 %)\n") &&
@@ -283,7 +245,7 @@ TEST_CASE("console: with a validation set, shows its accuracy and says that the 
   failed.reporter.on_start(start);
   const std::size_t before = failed.messages.text().size();
   summary.status = RunStatus::kFailed;
-  summary.validation_accuracy.reset();
+  summary.validation.set("accuracy", {});
   failed.reporter.on_finish(summary);
   CHECK(failed.messages.text().substr(before) ==
         "arbalest: before it failed: best validation accuracy 99.17 % in 4 epochs\n");
@@ -370,8 +332,8 @@ TEST_CASE("console: a NaN loss is shown without a sign") {
   RunProgress progress = progress_at(1);
   progress.train_loss = negative_nan;
   EpochRow row;
-  row.train_loss = negative_nan;
-  row.test_loss = negative_nan;
+  row.train.set("loss", negative_nan);
+  row.test.set("loss", negative_nan);
   for (const bool bar : {false, true}) {
     Console console({.bar = bar});
     console.reporter.on_start(some_start());
@@ -394,9 +356,9 @@ TEST_CASE("console: a failed run has no result, but says what it has achieved") 
     return console.messages.text().substr(start);
   };
   CHECK(messages_of() == "arbalest: before it failed: test accuracy 99.12 % after 4 epochs (best 99.30 %)\n");
-  summary.test_accuracy.reset();
+  summary.test.set("accuracy", {});
   CHECK(messages_of() == "arbalest: before it failed: best test accuracy 99.30 % in 4 epochs\n");
-  summary.best_test_accuracy.reset();
+  summary.best_test.reset();
   CHECK(messages_of().empty());
 }
 
@@ -439,9 +401,9 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   inspection.parameters = 431080;
   inspection.learners_that_fit = 17;
   inspection.learners_per_device = {2, 3};
-  inspection.memory = {{"host memory", 3 << 20, 7 << 20}};
+  inspection.memory = {{"host memory", 3 << 20, 7 << 20, 5}};
   inspection.most_learners_per_device = {4, 4};
-  inspection.most_memory = {{"host memory", 5 << 20, 7 << 20}};
+  inspection.most_memory = {{"host memory", 5 << 20, 7 << 20, 8}};
   inspection.warnings = {"too large"};
   inspection.schedule = "cosine";
   inspection.plan = {

@@ -16,6 +16,7 @@
 #include "jobs/report/run_directory.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
+#include "tests/support/metrics.h"
 #include "tests/support/temporary_directory.h"
 
 namespace arbalest::jobs {
@@ -79,10 +80,10 @@ TEST_CASE("files: other failed writes are not reported as a full disk") {
 
 TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(names_of(to_json(some_row())) ==
-        std::vector<std::string>{"epoch", "batch", "train_loss", "train_accuracy", "test_loss", "test_accuracy",
-                                 "test_top5_accuracy", "images_per_second", "elapsed_seconds", "learning_rate",
-                                 "learners_per_device", "replica_distance", "replica_spread", "training_seconds",
-                                 "evaluation_seconds", "host_microseconds_per_step"});
+        std::vector<std::string>{"epoch", "batch", "train_loss", "train_accuracy", "train_top5_accuracy", "test_loss",
+                                 "test_accuracy", "test_top5_accuracy", "images_per_second", "elapsed_seconds",
+                                 "learning_rate", "learners_per_device", "replica_distance", "replica_spread",
+                                 "training_seconds", "evaluation_seconds", "host_microseconds_per_step"});
   const ordered_json summary = to_json(some_summary());
   for (const char* name : {"status", "test_accuracy", "test_top5_accuracy", "best_test_accuracy", "epochs", "examples",
                            "train_seconds", "time_to_accuracy_seconds", "images_per_second", "learners",
@@ -93,39 +94,47 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(summary["time_to_accuracy_seconds"].is_null());
 }
 
-TEST_CASE("report: asynchronous epochs and runs have the pushes by staleness") {
+TEST_CASE("report: rows, summary and evaluation have each metric that the model names") {
+  const dataflow::Metrics metrics = tests::classifier_metrics(10, dataflow::AccuracyLayer({3}));
+  RunStart start = some_start();
+  start.metrics = metrics;
+  CHECK(to_json(start)["metrics"] == ordered_json::array({"loss", "accuracy", "top3_accuracy"}));
   EpochRow row = some_row();
-  row.staleness = {{0, 12}, {3, 5}, {10, 1}};
-  CHECK(to_json(row)["staleness"].dump() == R"({"0":12,"3":5,"10":1})");
+  row.train = Scores(metrics, {{1, 2, 3}}, 4);
+  row.validation = Scores(metrics, {{1, 2, 4}}, 4);
+  CHECK(to_json(row)["train_top3_accuracy"] == 0.75);
+  CHECK(to_json(row)["validation_top3_accuracy"] == 1.0);
   RunSummary summary = some_summary();
-  CHECK_FALSE(to_json(summary).contains("staleness"));
-  summary.staleness = row.staleness;
-  CHECK(to_json(summary)["staleness"].dump() == R"({"0":12,"3":5,"10":1})");
+  summary.metrics = metrics;
+  CHECK(to_json(summary).at("test_top3_accuracy").is_null());
+  summary.test = row.train;
+  CHECK(to_json(summary)["test_top3_accuracy"] == 0.75);
+  CHECK(to_json(EvaluationResult{.scores = row.train, .examples = 4})["test_top3_accuracy"] == 0.75);
 }
 
 TEST_CASE("report: regression models have an RMSE in place of accuracies") {
   EpochRow row = some_row();
-  row.train_accuracy.reset();
-  row.test_rmse = 0.5;
-  CHECK(names_of(to_json(row)).at(4) == "test_rmse");
+  row.train = Scores(tests::ratings_metrics(), {}, 0);
+  row.test = Scores(tests::ratings_metrics(), {{0.25}}, 1);
+  CHECK(names_of(to_json(row)).at(5) == "test_rmse");
   CHECK(to_json(row)["test_rmse"] == 0.5);
   CHECK_FALSE(to_json(row).contains("test_accuracy"));
   CHECK_FALSE(to_json(row).contains("test_top5_accuracy"));
-  row.test_rmse = std::numeric_limits<double>::quiet_NaN();  // like the loss
+  row.test.set("rmse", std::numeric_limits<double>::quiet_NaN());  // like the loss
   CHECK(to_json(row)["test_rmse"].is_null());
 
   RunSummary summary = some_summary();
-  summary.metric = Metric::kRmse;
+  summary.metrics = tests::ratings_metrics();
   CHECK(to_json(summary)["test_rmse"].is_null());
-  summary.test_rmse = 0.5;
-  summary.best_test_rmse = 0.25;
+  summary.test.set("rmse", 0.5);
+  summary.best_test = 0.25;
   CHECK(to_json(summary)["test_rmse"] == 0.5);
   CHECK(to_json(summary)["best_test_rmse"] == 0.25);
   for (const char* field : {"test_accuracy", "test_top5_accuracy", "best_test_accuracy"}) {
     CHECK_FALSE(to_json(summary).contains(field));
   }
   const ordered_json evaluation =
-      to_json(EvaluationResult{.loss = 0.25, .accuracy = 0.0, .top5_accuracy = {}, .rmse = 0.5, .examples = 7});
+      to_json(EvaluationResult{.scores = Scores(tests::ratings_metrics(), {{0.25}}, 1), .examples = 7});
   CHECK(names_of(evaluation) == std::vector<std::string>{"test_rmse", "test_loss", "examples"});
 }
 
@@ -135,20 +144,19 @@ TEST_CASE("report: a run with a validation set has its accuracy and names the se
   CHECK_FALSE(to_json(some_summary()).contains("validation_accuracy"));
   CHECK_FALSE(to_json(some_row()).contains("validation_loss"));
   EpochRow row = some_row();
-  row.test_loss.reset();
-  row.test_accuracy.reset();
-  row.validation_loss = 0.5;
-  row.validation_accuracy = 0.75;
+  row.validation = row.test;
+  row.test = {};
+  row.validation.set("accuracy", 0.75);
   const ordered_json json = to_json(row);
   const std::vector<std::string> names = names_of(json);
-  CHECK(std::vector<std::string>(names.begin() + 4, names.begin() + 8) ==
+  CHECK(std::vector<std::string>(names.begin() + 5, names.begin() + 9) ==
         std::vector<std::string>{"validation_loss", "validation_accuracy", "validation_top5_accuracy",
                                  "images_per_second"});
   CHECK(json["validation_loss"] == 0.5);
   CHECK(json["validation_accuracy"] == 0.75);
   CHECK_FALSE(json.contains("validation_rmse"));
-  CHECK(row.decisive_accuracy() == 0.75);
-  CHECK(row.decisive_loss() == 0.5);
+  CHECK(row.decisive().value("accuracy") == 0.75);
+  CHECK(row.decisive().loss() == 0.5);
 
   RunStart start = some_start();
   RunSummary summary = some_summary();
@@ -159,39 +167,34 @@ TEST_CASE("report: a run with a validation set has its accuracy and names the se
        {"validation_accuracy", "best_validation_accuracy", "validation_top5_accuracy", "validation_loss"}) {
     CHECK(to_json(summary).at(field).is_null());  // not measured
   }
-  summary.validation_accuracy = 0.5;
-  summary.best_validation_accuracy = 0.625;
-  summary.validation_loss = 0.25;
+  summary.validation.set("accuracy", 0.5);
+  summary.best_validation = 0.625;
+  summary.validation.set("loss", 0.25);
   CHECK(to_json(summary)["validation_accuracy"] == 0.5);
   CHECK(to_json(summary)["best_validation_accuracy"] == 0.625);
   CHECK(to_json(summary)["validation_loss"] == 0.25);
   CHECK(to_json(summary)["test_accuracy"] == 0.1 + 0.2);
 
-  summary.metric = Metric::kRmse;
-  summary.validation_rmse = 2.0;
+  summary.metrics = tests::ratings_metrics();
+  summary.validation.set("rmse", 2.0);
   CHECK(to_json(summary)["validation_rmse"] == 2.0);
-  CHECK(to_json(summary).at("best_validation_rmse").is_null());
+  CHECK(to_json(summary)["best_validation_rmse"] == 0.625);
   CHECK_FALSE(to_json(summary).contains("validation_accuracy"));
-  row.validation_accuracy.reset();
-  row.validation_rmse = std::numeric_limits<double>::quiet_NaN();
+  row.validation.set("rmse", std::numeric_limits<double>::quiet_NaN());
   CHECK(to_json(row).at("validation_rmse").is_null());
 
-  const ordered_json evaluation = to_json(EvaluationResult{.set = EvaluationSet::kValidation,
-                                                           .loss = 0.25,
-                                                           .accuracy = 0.5,
-                                                           .top5_accuracy = {},
-                                                           .rmse = {},
-                                                           .examples = 7});
+  const ordered_json evaluation = to_json(EvaluationResult{
+      .set = EvaluationSet::kValidation, .scores = Scores(tests::classifier_metrics(), {{1, 2, 3}}, 4), .examples = 7});
   CHECK(names_of(evaluation) ==
         std::vector<std::string>{"validation_accuracy", "validation_top5_accuracy", "validation_loss", "examples"});
 }
 
 TEST_CASE("report: a value that was not measured is null, not zero") {
   RunSummary summary = some_summary();
-  summary.test_accuracy = 0.0;
-  summary.test_loss = 0.0;
-  summary.best_test_accuracy = 0.0;
-  summary.test_top5_accuracy = 0.0;
+  summary.test.set("accuracy", 0.0);
+  summary.test.set("loss", 0.0);
+  summary.best_test = 0.0;
+  summary.test.set("top5_accuracy", 0.0);
   CHECK(to_json(some_row()).at("test_top5_accuracy").is_null());
   for (const char* field : {"test_accuracy", "test_top5_accuracy", "test_loss", "best_test_accuracy"}) {
     INFO(field);
@@ -211,15 +214,16 @@ TEST_CASE("report: numbers are written and read back exactly") {
   CHECK(read["seed"].get<std::uint64_t>() == std::numeric_limits<std::uint64_t>::max());
 }
 
-TEST_CASE("report: non-finite losses and distances are null, other non-finite values are errors") {
+TEST_CASE("report: non-finite scores and distances are null, other non-finite values are errors") {
   EpochRow row = some_row();
-  row.train_loss = row.replica_distance = std::numeric_limits<double>::quiet_NaN();
-  row.test_loss = row.train_loss;
+  row.replica_distance = std::numeric_limits<double>::quiet_NaN();
+  row.train.set("loss", *row.replica_distance);
+  row.test.set("loss", *row.replica_distance);
   const ordered_json json = to_json(row);
   CHECK(json["train_loss"].is_null());
   CHECK(json["test_loss"].is_null());
   CHECK(json["replica_distance"].is_null());
-  row.test_accuracy = std::numeric_limits<double>::quiet_NaN();
+  row.learning_rate = std::numeric_limits<double>::quiet_NaN();
   CHECK(failure([&] { to_json(row); }) == ErrorKind::kInternal);
   RunSummary summary = some_summary();
   summary.images_per_second = std::numeric_limits<double>::infinity();
@@ -299,10 +303,10 @@ TEST_CASE("run directory: a finished run has the hash and accuracy of the saved 
   tests::write_text(directory / kSummaryFile, to_json(summary).dump());
   REQUIRE(read_summary(directory.path()).has_value());
   CHECK(read_summary(directory.path())->model_sha256 == "abc123");
-  CHECK(read_summary(directory.path())->test_accuracy == 0.1 + 0.2);
-  summary.test_accuracy.reset();
+  CHECK(read_summary(directory.path())->test.value("accuracy") == 0.1 + 0.2);
+  summary.test.set("accuracy", {});
   tests::write_text(directory / kSummaryFile, to_json(summary).dump());
-  CHECK_FALSE(read_summary(directory.path())->test_accuracy.has_value());
+  CHECK_FALSE(read_summary(directory.path())->test.value("accuracy").has_value());
   for (const char* damaged : {"", "{", "[]", "{}", R"({"model_sha256": 3})"}) {
     INFO(damaged);
     tests::write_text(directory / kSummaryFile, damaged);

@@ -10,6 +10,7 @@
 
 #include "engine/error.h"
 #include "jobs/run/run_observer.h"
+#include "tests/support/metrics.h"
 
 namespace arbalest::jobs {
 
@@ -19,6 +20,7 @@ inline RunStart some_start() {
       "name: \"trial\"\nmodel { zoo { lenet {} } }\ndata { digits {} }\nlearning_rate { base: 0.01 }\n"
       "devices: \"cpu\"\n";
   start.job = "trial";
+  start.metrics = tests::classifier_metrics();
   start.devices = {"cpu:0-1", "cpu:2"};
   start.learners_per_device = {2, 1};
   start.learner_steps = {{0, {2, 1}}};
@@ -28,18 +30,23 @@ inline RunStart some_start() {
 inline EpochRow some_row() {
   EpochRow row;
   row.epoch = 1;
-  row.train_accuracy = 0.75;
-  row.test_loss = 0.5;
-  row.test_accuracy = 0.1 + 0.2;  // 17 digits
+  row.train = Scores(tests::classifier_metrics(2), {}, 0);  // with two classes top-5 accuracy says nothing
+  row.train.set("accuracy", 0.75);
+  row.test = row.train;
+  row.test.set("loss", 0.5);
+  row.test.set("accuracy", 0.1 + 0.2);  // 17 digits
   row.learners_per_device = {2, 1};
+  row.replica_distance = 0.0;
+  row.replica_spread = 0.0;
   return row;
 }
 
 inline RunSummary some_summary() {
   RunSummary summary;
   summary.job = "trial";
+  summary.metrics = tests::classifier_metrics();
   summary.status = RunStatus::kCompleted;
-  summary.test_accuracy = 0.1 + 0.2;
+  summary.test.set("accuracy", 0.1 + 0.2);
   summary.learners = 2;
   summary.learners_per_device = {1, 1};
   summary.devices = {"cpu:0", "cpu:1"};

@@ -14,8 +14,10 @@
 #include "jobs/run/data/dataset_verification.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/inspection.h"
+#include "jobs/run/sparse/sparse_methods.h"
 #include "jobs/run/trainer.h"
 #include "tests/jobs/job_text.h"
+#include "tests/support/error_kind.h"
 #include "tests/support/reference_logistic.h"
 #include "tests/support/sparse_data.h"
 #include "tests/support/temporary_directory.h"
@@ -80,17 +82,15 @@ class SparseRun {
 
 const std::string kProximal = fmt::format("delayed_proximal {{ l1: {} blocks: 8 max_delay: 2 tolerance: 1e-7 }}", kL1);
 
-engine::ErrorKind kind_of_failure(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const engine::Error& error) {
-    return error.kind();
-  }
-  FAIL("no error");
-  return engine::ErrorKind::kInternal;
-}
-
 }  // namespace
+
+TEST_CASE("the learners of a sparse job share the cores that its devices name") {
+  JobOptions job = SparseRun::job("hogwild {}", {"learning_rate.base=0.1"});
+  CHECK(cores_of_learners(job) == std::vector<std::vector<int>>{{}, {}});  // no core is named
+  job.devices.front().cores = {4, 7};
+  job.learners_per_device = {3};
+  CHECK(cores_of_learners(job) == std::vector<std::vector<int>>{{4}, {7}, {4}});
+}
 
 TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files of a run") {
   SparseRun run;
@@ -105,12 +105,16 @@ TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files
 
   const std::vector<nlohmann::json> epochs = run.events("epoch");
   REQUIRE(std::cmp_equal(epochs.size(), summary.epochs));
-  for (const char* field : {"objective", "non_zeros", "active_coordinates", "kkt_violation", "train_loss",
+  for (const char* field : {"objective", "non_zeros", "active_coordinates", "kkt_violation", "step", "train_loss",
                             "train_accuracy", "test_loss", "test_accuracy", "images_per_second"}) {
     INFO(field);
     CHECK(epochs.back()[field].is_number());
   }
-  CHECK_FALSE(epochs.back().contains("replica_distance"));
+  for (const char* field : {"batch", "learning_rate", "replica_distance", "replica_spread", "train_top5_accuracy",
+                            "test_top5_accuracy", "host_microseconds_per_step"}) {
+    INFO(field);
+    CHECK_FALSE(epochs.back().contains(field));
+  }
   CHECK(epochs.back()["objective"] == summary.sparse->objective);
   CHECK(epochs.back()["active_coordinates"] == 61);  // the last epoch has looked at all of them
   CHECK(epochs[epochs.size() / 2]["active_coordinates"] < 61);
@@ -118,6 +122,14 @@ TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files
   CHECK(run.summary()["status"] == "completed");
   CHECK(run.summary()["non_zeros"] == summary.sparse->non_zeros);
   CHECK(run.events("start")[0]["scheme"] == "8 blocks of coordinates, delay at most 2, l1 0.004");
+  const nlohmann::json start = run.events("start")[0];
+  CHECK(start["metrics"] == std::vector<std::string>{"loss", "accuracy"});
+  for (const char* field : {"batch_size", "precision", "dropped_examples"}) CHECK_FALSE(start.contains(field));
+  for (const char* field : {"mini_batches", "skipped_examples", "precision", "test_top5_accuracy"}) {
+    CHECK_FALSE(run.summary().contains(field));
+    CHECK_FALSE(run.events("finish")[0].contains(field));
+  }
+  CHECK(epochs.back()["test_accuracy"] == summary.test.value("accuracy").value());
 
   const auto tensors = read_safetensors(run.output() / "model.safetensors", summary.model_sha256);
   REQUIRE(tensors.size() == 2);
@@ -132,8 +144,8 @@ TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files
   const JobOptions saved = load_for_evaluation((run.output() / "job.txtpb").string(), {});
   const EvaluationResult again =
       evaluate_run(saved, (run.output() / "model.safetensors").string(), summary.model_sha256, run.context());
-  CHECK(again.accuracy == *summary.test_accuracy);
-  CHECK(again.loss == *summary.test_loss);
+  CHECK(again.scores.value("accuracy") == *summary.test.value("accuracy"));
+  CHECK(again.scores.value("loss") == *summary.test.value("loss"));
   CHECK(again.examples == 150);
 }
 
@@ -148,10 +160,11 @@ TEST_CASE("sparse run: hogwild lowers the loss and is judged by the model that i
   CHECK(epochs.back()["objective"] == epochs.back()["train_loss"]);
   CHECK_FALSE(epochs.back().contains("kkt_violation"));
   CHECK(epochs.back()["learning_rate"] == Approx(0.1));
+  CHECK_FALSE(epochs.back().contains("step"));
   const JobOptions saved = load_for_evaluation((run.output() / "job.txtpb").string(), {});
   const EvaluationResult again =
       evaluate_run(saved, (run.output() / "model.safetensors").string(), summary.model_sha256, run.context());
-  CHECK(again.loss == *summary.test_loss);
+  CHECK(again.scores.value("loss") == *summary.test.value("loss"));
 }
 
 TEST_CASE("sparse run: a signal ends it, and the model that it has is saved") {
@@ -181,15 +194,29 @@ TEST_CASE("sparse run: the last epoch of max_epochs looks at all coordinates") {
   CHECK(epochs[5]["active_coordinates"] == 61);
 }
 
-TEST_CASE("sparse run: one that ends before the objective has settled says so") {
-  SparseRun run;
-  run.train(SparseRun::job(kProximal, {"training.max_epochs=3"}));
-  const std::vector<nlohmann::json> warnings = run.events("warning");
-  REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0]["text"].get<std::string>(), ContainsSubstring("the objective has not settled"));
-  SparseRun settled;
-  settled.train(SparseRun::job(kProximal));
-  CHECK(settled.events("warning").empty());
+TEST_CASE("sparse run: one that ends before the objective has settled says so, with advice for its own options") {
+  const auto warning_of = [](const std::string& scheme, const std::vector<std::string>& overrides) {
+    SparseRun run;
+    run.train(SparseRun::job(scheme, overrides));
+    const std::vector<nlohmann::json> warnings = run.events("warning");
+    return warnings.empty() ? "" : warnings.back()["text"].get<std::string>();
+  };
+  const std::string early = warning_of(kProximal, {"training.max_epochs=3"});
+  CHECK_THAT(early, ContainsSubstring("the objective has not settled"));
+  CHECK(
+      early.ends_with("; raise training.max_epochs, or raise synchronization.delayed_proximal.blocks, or lower "
+                      "synchronization.delayed_proximal.max_delay"));
+  CHECK(warning_of(kProximal, {}).empty());
+
+  // A run that shall train for max_epochs whatever it finds is warned, too, unless it has settled by then.
+  const std::string for_ever = "synchronization.delayed_proximal.tolerance=0";
+  CHECK_THAT(warning_of(kProximal, {"training.max_epochs=3", for_ever}),
+             ContainsSubstring("the objective has not settled"));
+  CHECK(warning_of(kProximal, {"training.max_epochs=200", for_ever}).empty());
+
+  // Without a delay, and with one block for each of the 61 coordinates, neither can be changed for the better.
+  const std::string finest = fmt::format("delayed_proximal {{ l1: {} blocks: 61 }}", kL1);
+  CHECK(warning_of(finest, {"training.max_epochs=2"}).ends_with("; raise training.max_epochs"));
 }
 
 // All features of a row are copies of each other, so the steps of a block overshoot together.
@@ -206,19 +233,38 @@ TEST_CASE("sparse run: epochs that are undone do not end it") {
   CHECK(summary.sparse->objective < 0.9 * epochs[0]["objective"].get<double>());
 }
 
-TEST_CASE("sparse run: steps that are too long diverge and say so") {
-  SparseRun run;
-  tests::write_text(run.root() / "train.libsvm", "+1 1:1e38 2:1e38\n-1 1:1e38\n+1 2:1e38\n-1 1:1e38 2:-1e38\n");
-  const RunSummary summary = run.train(SparseRun::job("hogwild {}", {"learning_rate.base=1000"}));
-  CHECK(summary.status == RunStatus::kDiverged);
-  CHECK_THAT(summary.message, ContainsSubstring("is not finite after"));
+TEST_CASE("sparse run: steps that are too long diverge, and only a finite model is saved") {
+  const auto train_on_long_rows = [](SparseRun& run, const std::vector<std::string>& overrides) {
+    tests::write_text(run.root() / "train.libsvm", "+1 1:1e38 2:1e38\n-1 1:1e38\n+1 2:1e38\n-1 1:1e38 2:-1e38\n");
+    const RunSummary summary = run.train(SparseRun::job("hogwild {}", overrides));
+    CHECK(summary.status == RunStatus::kDiverged);
+    CHECK_THAT(summary.message, ContainsSubstring("is not finite after"));
+    return summary;
+  };
+  SparseRun at_once;
+  const RunSummary none = train_on_long_rows(at_once, {"learning_rate.base=1000"});
+  CHECK_THAT(none.message, ContainsSubstring("no epoch has ended with a finite model, so none is saved"));
+  CHECK(none.model_sha256.empty());
+  CHECK_FALSE(std::filesystem::exists(at_once.output() / "model.safetensors"));
+  CHECK(at_once.summary()["test_loss"].is_null());
+
+  // The first epoch has the learning rate 0.
+  SparseRun later;
+  const RunSummary first =
+      train_on_long_rows(later, {"learning_rate.base=1000", "learning_rate.warm_up={ epochs: 2 start_factor: 0 }"});
+  CHECK_THAT(first.message, ContainsSubstring("the last finite model is that of epoch 1"));
+  const auto tensors = read_safetensors(later.output() / "model.safetensors", first.model_sha256);
+  REQUIRE(tensors.size() == 2);
+  CHECK(std::ranges::count(tensors[0].values, 0.0F) == 60);
+  CHECK(first.test.loss() == later.events("epoch")[0]["test_loss"].get<double>());
+  CHECK(later.summary()["test_loss"] == first.test.loss());
 }
 
 TEST_CASE("sparse run: wrong data leave nothing behind") {
   SparseRun run;
   const auto failure_with = [&](const std::string& text) {
     tests::write_text(run.root() / "train.libsvm", text);
-    CHECK(kind_of_failure([&] { run.train(SparseRun::job(kProximal)); }) == engine::ErrorKind::kData);
+    CHECK(tests::kind_of_failure([&] { run.train(SparseRun::job(kProximal)); }) == engine::ErrorKind::kData);
     CHECK_FALSE(std::filesystem::exists(run.output() / "metrics.jsonl"));
   };
   failure_with("+1 61:1\n");
@@ -237,18 +283,18 @@ TEST_CASE("sparse run: what needs a model of layers is refused") {
   SparseRun run;
   const JobOptions job = SparseRun::job(kProximal);
   using engine::ErrorKind;
-  CHECK(kind_of_failure([&] { inspect(job); }) == ErrorKind::kInvalidJob);
-  CHECK(kind_of_failure([&] { verify_dataset(job, run.context().data_root); }) == ErrorKind::kInvalidJob);
+  CHECK(tests::kind_of_failure([&] { inspect(job); }) == ErrorKind::kInvalidJob);
+  CHECK(tests::kind_of_failure([&] { verify_dataset(job, run.context().data_root); }) == ErrorKind::kInvalidJob);
   const RunSummary summary = run.train(job);
   const std::string model = (run.output() / "model.safetensors").string();
   const auto evaluate = [&](const EvaluationOptions& options) {
-    return kind_of_failure([&] { evaluate_run(job, model, summary.model_sha256, run.context(), options); });
+    return tests::kind_of_failure([&] { evaluate_run(job, model, summary.model_sha256, run.context(), options); });
   };
   CHECK(evaluate({.per_class = true}) == ErrorKind::kUsage);
   CHECK(evaluate({.set = EvaluationSet::kValidation}) == ErrorKind::kUsage);
   JobOptions other = job;
   other.sparse->features = 59;
-  CHECK(kind_of_failure([&] { evaluate_run(other, model, "", run.context()); }) == ErrorKind::kCheckpoint);
+  CHECK(tests::kind_of_failure([&] { evaluate_run(other, model, "", run.context()); }) == ErrorKind::kCheckpoint);
 }
 
 }  // namespace arbalest::jobs

@@ -73,7 +73,7 @@ EpochRow row_at(int epoch, std::uint64_t batch) {
   EpochRow row = some_row();
   row.epoch = epoch;
   row.batch = batch;
-  row.train_loss = 1.0 / epoch;
+  row.train.set("loss", 1.0 / epoch);
   row.elapsed_seconds = epoch;
   return row;
 }
@@ -111,6 +111,56 @@ TEST_CASE("tensorboard: each epoch is a point of the training and the test curve
   CHECK(events[2].wall_time() > 1.7e9);  // seconds since 1970
 }
 
+TEST_CASE("tensorboard: schemes without rounds have curves of staleness in place of distances") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  run.on_start(some_start());
+  EpochRow row = row_at(1, 100);
+  row.replica_distance.reset();
+  row.replica_spread.reset();
+  row.staleness = {{0, 3}, {2, 1}};
+  run.on_epoch(row);
+  const auto training = scalars_in(directory / "run/tensorboard/train");
+  CHECK(training.at("staleness_mean") == std::vector<Point>{{100, 0.5F}});
+  CHECK(training.at("staleness_max") == std::vector<Point>{{100, 2.0F}});
+  CHECK_FALSE(training.contains("replica_distance"));
+  CHECK_FALSE(training.contains("replica_spread"));
+}
+
+TEST_CASE("tensorboard: a metric that the job adds is a curve of every set") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  RunStart start = some_start();
+  start.metrics = tests::classifier_metrics(10, dataflow::AccuracyLayer({3}));
+  run.on_start(start);
+  EpochRow row = row_at(1, 100);
+  row.train = Scores(start.metrics, {{1, 2, 3}}, 4);
+  row.test = Scores(start.metrics, {{1, 2, 4}}, 4);
+  run.on_epoch(row);
+  CHECK(scalars_in(directory / "run/tensorboard/train").at("top3_accuracy") == std::vector<Point>{{100, 0.75F}});
+  CHECK(scalars_in(directory / "run/tensorboard/test").at("top3_accuracy") == std::vector<Point>{{100, 1.0F}});
+}
+
+TEST_CASE("tensorboard: a run without mini-batches ends at the step of its last epoch") {
+  const TemporaryDirectory directory;
+  RunDirectory run(directory / "run", "trial");
+  run.on_start(some_start());
+  for (const int epoch : {1, 2}) {
+    EpochRow row = row_at(epoch, 0);
+    row.sparse = SparseProgress{.objective = 0.5, .step = 0.25};
+    run.on_epoch(row);
+  }
+  RunSummary summary = some_summary();
+  summary.is_sparse = true;
+  run.on_finish(summary);
+  CHECK(scalars_in(directory / "run/tensorboard/test").at("accuracy") == std::vector<Point>{{1, 0.3F}, {2, 0.3F}});
+  CHECK(events_in(directory / "run/tensorboard").back().step() == 2);
+  const auto training = scalars_in(directory / "run/tensorboard/train");
+  CHECK(training.at("objective") == std::vector<Point>{{1, 0.5F}, {2, 0.5F}});
+  CHECK(training.at("step") == std::vector<Point>{{1, 0.25F}, {2, 0.25F}});
+  CHECK_FALSE(training.contains("learning_rate"));
+}
+
 TEST_CASE("tensorboard: a resize is a point, and a step back makes TensorBoard forget the steps after it") {
   const TemporaryDirectory directory;
   RunDirectory run(directory / "run", "trial");
@@ -132,7 +182,7 @@ TEST_CASE("tensorboard: the job is text and hyper-parameters, and the end of the
   run.on_epoch(row_at(1, 100));
   RunSummary summary = some_summary();
   summary.mini_batches = 130;  // stopped within an epoch
-  summary.test_loss = 0.25;
+  summary.test.set("loss", 0.25);
   run.on_finish(summary);
   const std::vector<Event> events = events_in(directory / "run/tensorboard");
   const Event& start = events.at(2);
@@ -145,6 +195,8 @@ TEST_CASE("tensorboard: the job is text and hyper-parameters, and the end of the
   const auto experiment = plugin_data(start, "_hparams_/experiment").experiment();
   CHECK(experiment.hparam_infos_size() == session.hparams_size());
   CHECK(experiment.metric_infos(0).name().group() == "test");
+  CHECK(experiment.metric_infos_size() == static_cast<int>(some_start().metrics.size()));
+  CHECK(experiment.metric_infos(2).name().tag() == "top5_accuracy");
   const auto end = plugin_data(events.back(), "_hparams_/session_end_info").session_end_info();
   CHECK(end.status() == tensorboard::SessionEndInfo::STATUS_SUCCESS);
   CHECK(scalars_in(directory / "run/tensorboard/test").at("loss") == std::vector<Point>{{100, 0.5F}, {130, 0.25F}});

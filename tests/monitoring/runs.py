@@ -8,6 +8,7 @@ import subprocess
 import time
 
 PROGRAM = os.environ["ARBALEST_PROGRAM"]
+CHECKPOINT_EPOCHS = 40  # between two checkpoints
 JOB = pathlib.Path(os.environ["ARBALEST_SOURCE"], "configs", "logistic-digits.txtpb")
 
 
@@ -21,7 +22,7 @@ def command(output, epochs, *more):
         f"--output={output}",
         "--set=learners.per_device.fixed=2",
         f"--set=training.max_epochs={epochs}",
-        "--set=checkpoint.every_epochs=10",
+        f"--set=checkpoint.every_epochs={CHECKPOINT_EPOCHS}",
         *more,
     ]
 
@@ -41,7 +42,7 @@ def train_and_kill(output, epochs):
     """Kills a run that has trained an epoch past its checkpoint."""
     with subprocess.Popen(command(output, epochs), stdout=subprocess.DEVNULL) as run:
         try:
-            while not (rows(output, "checkpoint") and rows(output, "epoch")[-1]["epoch"] > 10):
+            while not (rows(output, "checkpoint") and rows(output, "epoch")[-1]["epoch"] > CHECKPOINT_EPOCHS):
                 if run.poll() is not None:
                     raise AssertionError("the run ended before it could be killed")
                 time.sleep(0.01)

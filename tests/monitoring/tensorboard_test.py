@@ -19,21 +19,16 @@ from tensorboard.compat.proto import event_pb2
 
 import runs
 
-# The fields of an epoch's line that become curves: folder, tag.
-CURVES = {
-    "train_loss": ("train", "loss"),
-    "train_accuracy": ("train", "accuracy"),
-    "learning_rate": ("train", "learning_rate"),
-    "images_per_second": ("train", "images_per_second"),
-    "replica_distance": ("train", "replica_distance"),
-    "replica_spread": ("train", "replica_spread"),
-    "test_loss": ("test", "loss"),
-    "test_accuracy": ("test", "accuracy"),
-    "test_top5_accuracy": ("test", "top5_accuracy"),
-    "validation_loss": ("validation", "loss"),
-    "validation_accuracy": ("validation", "accuracy"),
-    "validation_top5_accuracy": ("validation", "top5_accuracy"),
-}
+# Fields of an epoch's line that become curves of training, beside the metrics.
+MORE = ("learning_rate", "images_per_second", "replica_distance", "replica_spread")
+
+
+def curve_of(field):
+    """Returns the folder and the tag that a field of the line becomes; None if it becomes none."""
+    if field in MORE:
+        return "train", field
+    folder, _, tag = field.partition("_")
+    return (folder, tag) if folder in ("train", "test", "validation") else None
 
 
 def float32(value):
@@ -47,16 +42,16 @@ def expected_curves(run):
         if row["event"] == "rollback":
             curves = {key: [p for p in points if p[0] <= row["to_batch"]] for key, points in curves.items()}
             continue
-        for field, curve in CURVES.items():
-            if row.get(field) is not None:
-                curves.setdefault(curve, []).append((row["batch"], float32(row[field])))
+        for field, value in row.items():
+            if curve_of(field) and value is not None:
+                curves.setdefault(curve_of(field), []).append((row["batch"], float32(value)))
         devices = len(runs.rows(run, "start")[0]["devices"])
         curves.setdefault(("train", "learners"), []).append((row["batch"], row["learners_per_device"] * devices))
     finish = runs.rows(run, "finish")
     if finish and ("test", "loss") not in curves:  # a run with a validation set
-        for field, curve in CURVES.items():
-            if field.startswith("test_") and finish[0].get(field) is not None:
-                curves[curve] = [(finish[0]["mini_batches"], float32(finish[0][field]))]
+        for field, value in finish[0].items():
+            if field.startswith("test_") and value is not None:
+                curves[curve_of(field)] = [(finish[0]["mini_batches"], float32(value))]
     return curves
 
 
@@ -134,7 +129,7 @@ class TensorBoard(unittest.TestCase):
     def test_returns_every_scalar_of_a_run(self):
         runs.train(self.run_path, 3)
         curves = self.check_curves(readers_of(self.run_path))
-        self.assertEqual(len(curves), 10)
+        self.assertEqual(len(curves), 11)
         for points in curves.values():
             self.assertEqual(len(points), 3)
             self.assertTrue(all(math.isfinite(value) for _, value in points))

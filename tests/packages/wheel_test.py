@@ -1,5 +1,6 @@
 """Installs a wheel into a fresh virtual environment and uses it: wheel_test.py WHEEL"""
 
+import json
 import pathlib
 import signal
 import subprocess
@@ -88,6 +89,22 @@ class Wheel(unittest.TestCase):
             'try:\n    arbalest.load_run(".")\nexcept FileNotFoundError as error:\n    print("metrics" in str(error))\n'
         )
         self.assertEqual(["True"], said)
+
+    def test_epochs_that_a_rollback_undid_are_left_out(self):
+        rows = [{"event": "epoch", "epoch": epoch, "batch": 10 * epoch, "train_loss": loss}
+                for epoch, loss in ((1, 0.5), (2, 0.4), (3, 9.0), (2, 0.3))]
+        rows.insert(3, {"event": "rollback", "batch": 34, "to_batch": 15, "to_epoch": 1.5})
+        run = self.environment.root / "rolled-back"
+        run.mkdir()
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        said = self.output('print(*arbalest.load_run("rolled-back").metrics["train_loss"])')
+        self.assertEqual(["0.5", "0.3"], said)
+
+    def test_an_imported_model_has_no_metrics(self):
+        (self.environment.root / "imported").mkdir()
+        (self.environment.root / "imported" / "job.txtpb").write_text('name: "imported"')
+        said = self.output('run = arbalest.load_run("imported")\nprint(run.metrics, run.events, run.summary, run.job)')
+        self.assertEqual(["{}", "[]", "None", "name:", '"imported"'], said)
 
     def test_an_interrupted_training_is_saved_and_can_go_on(self):
         text = (

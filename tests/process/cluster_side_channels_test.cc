@@ -1,5 +1,6 @@
 // Tests two things that go on beside the rounds of a job, in the simulated cluster: ranks send learners to rank 0 for a
 // checkpoint, and flags return some strides later, as the tuner's do.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -157,6 +158,35 @@ TEST_CASE("simulated cluster: all ranks get the same flags at the same stride, h
         got.push_back(reduction->result());
       CHECK(got == expected);
     }
+  }
+}
+
+// Under asynchronous SGD a fast rank has begun the flags of many strides that a slow rank has yet to end.
+TEST_CASE("simulated cluster: a slow rank does not hang while it ends the strides that others have ended") {
+  constexpr int kStrides = 18;
+  constexpr int kSlow = 1;
+  constexpr double kStride = 5.0;  // seconds of the slow rank
+  const bool stops = GENERATE(false, true);
+  const int last = GENERATE(18, 10);  // strides before the slow rank hangs
+  CAPTURE(stops, last);
+  SimulatedCluster cluster(3, 7,
+                           [](int, int step) -> std::unique_ptr<Operation> {
+                             return step < kStrides ? std::make_unique<FlagReduction>(0) : nullptr;
+                           },
+                           {.peer_timeout_seconds = 3.0, .operation_timeout_seconds = 30.0, .depth = kStrides});
+  for (int stride = 0; stride < kStrides; ++stride) {
+    cluster.compute(kSlow, stride < last ? kStride * (stride + 1) : 1e5, stride);
+  }
+  if (stops) cluster.network().at(12.0, [&] { cluster.request_stop(0); });
+  const double before = kStride * last + (stops ? 5.5 : 29.5);  // the slow rank may be as late
+  CHECK_FALSE(cluster.run(std::min(before, kStride * kStrides - 1.0)));
+  REQUIRE(cluster.run(kStride * kStrides + 40.0));
+  for (int rank = 0; rank < 3; ++rank) {
+    CHECK(cluster.is_closed(rank) == (last == kStrides));
+    if (last == kStrides) continue;
+    CHECK(cluster.end_time(rank) < before + 5.0);
+    CHECK_THAT(cluster.failure(rank).value_or(""),
+               ContainsSubstring(fmt::format("rank {0} on host node-{0} hangs", kSlow)));
   }
 }
 

@@ -107,7 +107,9 @@ TEST_CASE("mpi: the survivors name a stopped rank and exit with 8") {
   INFO(done.out << done.err);
   check_exit_code(mpirun, done, 8);
   CHECK(count(done.err, "arbalest: error: rank 0 on host") == 2);
-  CHECK(count(done.err, "(training). Look at its output") == 2);
+  CHECK(count(done.err,
+              "(training). Look at its output and at its host, and start the run again, from its last checkpoint if it "
+              "has ") == 2);
 }
 
 TEST_CASE("mpi: mpirun ends the others when a rank is killed") {

@@ -1,5 +1,6 @@
 // Tests the operations on bytes and flags over a simulated network without faults.
 #include "engine/process/operations/agree.h"
+#include "engine/process/operations/all_to_all.h"
 #include "engine/process/operations/broadcast.h"
 #include "engine/process/operations/flag_reduction.h"
 #include "engine/process/operations/gather.h"
@@ -10,6 +11,7 @@ namespace arbalest::tests {
 namespace {
 
 using engine::process::Agree;
+using engine::process::AllToAll;
 using engine::process::Broadcast;
 using engine::process::FlagReduction;
 using engine::process::Gather;
@@ -41,6 +43,77 @@ TEST_CASE("process operations: a broadcast brings the bytes of its root to all r
       for (const std::string& text : texts) CHECK(text == text_of(root, bytes));
     }
   }
+}
+
+TEST_CASE("process operations: each rank gets the bytes that each other rank has for it") {
+  const auto bytes_of = [](int from, int to) {
+    return std::string(static_cast<std::size_t>(3 * from + 70 * to), static_cast<char>('a' + 16 * from + to));
+  };
+  for (int ranks = 2; ranks <= 8; ++ranks) {
+    CAPTURE(ranks);
+    std::vector<std::vector<std::string>> sent(static_cast<std::size_t>(ranks));
+    std::vector<std::vector<std::string>> received(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int peer = 0; peer < ranks; ++peer) {
+        sent[static_cast<std::size_t>(rank)].push_back(bytes_of(rank, peer));
+        received[static_cast<std::size_t>(rank)].emplace_back(bytes_of(peer, rank).size(), '-');
+      }
+    }
+    run_operation(ranks, static_cast<std::uint64_t>(ranks), [&](int rank) {
+      auto exchange = std::make_unique<AllToAll>(ranks);
+      for (int peer = 0; peer < ranks; ++peer) {
+        const auto r = static_cast<std::size_t>(rank);
+        const auto p = static_cast<std::size_t>(peer);
+        exchange->set(peer, std::as_bytes(std::span(sent[r][p])), std::as_writable_bytes(std::span(received[r][p])));
+      }
+      return exchange;
+    });
+    for (int rank = 0; rank < ranks; ++rank) {
+      for (int peer = 0; peer < ranks; ++peer) {
+        if (peer == rank) continue;
+        CHECK(received[static_cast<std::size_t>(rank)][static_cast<std::size_t>(peer)] == bytes_of(peer, rank));
+      }
+    }
+  }
+}
+
+TEST_CASE("process operations: an exchange takes its pieces in any order, and notices one that is short") {
+  const std::size_t size = GENERATE(100, 98);  // of what rank 0 sends
+  const std::vector<std::string> sent = {std::string(size, 'a'), std::string(70, 'b')};
+  std::vector<std::string> received = {std::string(70, '-'), std::string(100, '-')};
+  const auto program = [&](int rank, int step) -> std::unique_ptr<Operation> {
+    if (step > 0) return nullptr;
+    const auto own = static_cast<std::size_t>(rank);
+    auto exchange = std::make_unique<AllToAll>(2, /*piece=*/32);
+    exchange->set(1 - rank, std::as_bytes(std::span(sent[own])), std::as_writable_bytes(std::span(received[own])));
+    return exchange;
+  };
+  SimulatedCluster cluster(2, 7, program, {.network = {.reports_newest_first = true}});
+  cluster.compute(1, 1.0);  // by then all pieces are there, and end at once
+  REQUIRE(cluster.run(60.0));
+  if (size == 100) {
+    CHECK(cluster.is_closed(0));
+    CHECK(cluster.is_closed(1));
+    CHECK(received == std::vector{sent[1], sent[0]});
+  } else {
+    CHECK_THAT(cluster.failure(1).value_or(""), ContainsSubstring("exchange tensors of different sizes"));
+  }
+}
+
+TEST_CASE("process operations: ranks that exchange tensors of different sizes are told so") {
+  const std::vector<std::string> sent = {std::string(100, 'a'), std::string(90, 'b')};
+  std::vector<std::string> received(2, std::string(120, '-'));
+  const auto program = [&](int rank, int step) -> std::unique_ptr<Operation> {
+    if (step > 0) return nullptr;
+    const auto own = static_cast<std::size_t>(rank);
+    auto exchange = std::make_unique<AllToAll>(2);
+    exchange->set(1 - rank, std::as_bytes(std::span(sent[own])), std::as_writable_bytes(std::span(received[own])));
+    return exchange;
+  };
+  SimulatedCluster cluster(2, 7, program, {});
+  CHECK(cluster.run(60.0));
+  const std::string all = cluster.failure(0).value_or("") + cluster.failure(1).value_or("");
+  CHECK_THAT(all, ContainsSubstring("exchange tensors of different sizes"));
 }
 
 TEST_CASE("process operations: rank 0 gathers bytes of different lengths") {

@@ -1,6 +1,7 @@
 #include "tests/process/simulated_cluster.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/process/operations/all_reduce.h"
 #include "engine/process/operations/direct.h"
@@ -143,7 +144,7 @@ void SimulatedCluster::begin_operations(int rank) {
     for (Stream& stream : state.streams) {
       if (!stream.has_more || stream.submission.operation != nullptr) continue;
       if (network_.now() < stream.ready_at) {
-        wake(rank, stream.ready_at);
+        if (std::exchange(stream.wakes_at, stream.ready_at) != stream.ready_at) wake(rank, stream.ready_at);
       } else {
         submit(rank, stream);
       }

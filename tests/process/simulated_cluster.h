@@ -77,6 +77,7 @@ class SimulatedCluster {
     int next_step = 0;
     bool has_more = true;
     double ready_at = 0.0;
+    double wakes_at = 0.0;                        // a wake-up is scheduled for this time
     engine::process::Submission submission = {};  // of the operation that is under way, or null
   };
   struct Rank {

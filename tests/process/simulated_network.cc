@@ -214,6 +214,7 @@ bool SimulatedNetwork::poll(int rank) {
   std::deque<Ended>& queue = ended_[static_cast<std::size_t>(rank)];
   std::size_t count = queue.size();  // what ends meanwhile waits for the next call
   const bool any = count > 0;
+  if (options_.reports_newest_first) std::ranges::reverse(queue);
   for (; count > 0 && !queue.empty(); --count) {
     const Ended ended = queue.front();
     queue.pop_front();

@@ -28,6 +28,8 @@ struct NetworkOptions {
   bool has_eager_signals = true;  // whatever their length
   // Whether the other ranks get errors of their connections to a rank that dies, as MPICH gives them.
   bool reports_dead = false;
+  // Whether poll() reports the newest messages that have ended first. MPI may report them in any order.
+  bool reports_newest_first = false;
 };
 
 class SimulatedNetwork {

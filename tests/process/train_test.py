@@ -9,7 +9,7 @@ import time
 
 import kill_runs
 import processes
-from process_case import PROGRAM, ProcessCase, main
+from process_case import PROGRAM, ProcessCase, main, settings
 
 JOBS = {
     "lenet": """
@@ -45,13 +45,6 @@ optimizer { sgd { momentum: 0.9 } }
 learning_rate { base: 0.003 }
 """,
 }
-
-
-def settings(learners, *others):
-    words = []
-    for setting in (f"learners.per_device.fixed={learners}", *others):
-        words += ["--set", setting]
-    return words
 
 
 class TrainOverProcesses(ProcessCase):

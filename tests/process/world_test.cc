@@ -4,6 +4,9 @@
 #include <array>
 #include <functional>
 #include <thread>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "engine/process/idling.h"
 #include "tests/process/memory_network.h"
@@ -14,6 +17,7 @@ namespace arbalest::tests {
 namespace {
 
 using engine::process::AllReduceMethod;
+using engine::process::Mailbox;
 using engine::process::Phase;
 using engine::process::World;
 
@@ -22,6 +26,24 @@ void on_ranks(int ranks, const std::function<void(int rank)>& body) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
   for (std::thread& thread : threads) thread.join();
+}
+
+// Checks that all ranks are told that `hanging` hangs. It keeps the others waiting in `body` for 4 s.
+void check_hang(int ranks, int hanging, const std::function<void(World& world)>& body) {
+  MemoryNetwork network(ranks);
+  std::vector<std::string> messages(static_cast<std::size_t>(ranks));
+  on_ranks(ranks, [&](int rank) {
+    const std::unique_ptr<World> world =
+        network.open(rank, {.peer_timeout_seconds = 2.0, .operation_timeout_seconds = 4.0});
+    try {
+      body(*world);
+    } catch (const engine::Error& error) {
+      messages[static_cast<std::size_t>(rank)] = error.what();
+    }
+  });
+  for (const std::string& message : messages) {
+    CHECK_THAT(message, ContainsSubstring(fmt::format("rank {} on host here hangs", hanging)));
+  }
 }
 
 }  // namespace
@@ -229,6 +251,74 @@ TEST_CASE("world: a rank that fails tells the others the reason") {
     CHECK(messages[rank] == "rank 2 on host here has failed in round 9 (training): its disk is full");
     CHECK(kinds[rank] == engine::ErrorKind::kPeer);
   }
+}
+
+TEST_CASE("world: the others hear of a failure even if the world goes away right after it") {
+  constexpr int kRuns = 200;
+  int told = 0;
+  for (int run = 0; run < kRuns; ++run) {
+    MemoryNetwork network(2);
+    std::string message;
+    on_ranks(2, [&](int rank) {
+      const std::unique_ptr<World> world = network.open(rank, {.peer_timeout_seconds = 5.0});
+      world->mailbox();  // wakes the communication thread
+      if (rank == 1) return world->announce_failure({engine::ErrorKind::kInternal, "it has had enough"});
+      try {
+        world->barrier();
+      } catch (const engine::Error& error) {
+        message = error.what();
+      }
+    });
+    told += message.ends_with("it has had enough") ? 1 : 0;
+  }
+  CHECK(told == kRuns);
+}
+
+TEST_CASE("world: a rank that hangs before the end is named, though all could send letters") {
+  check_hang(2, 1, [](World& world) {
+    world.mailbox();
+    world.barrier();
+    if (world.rank() == 1) world.check(30.0);  // it sends heartbeats, but does not come to the end
+    world.close();
+  });
+}
+
+TEST_CASE("world: a rank that owes a letter and does nothing is named, and one that waits itself is not") {
+  check_hang(3, 2, [](World& world) {
+    Mailbox& mailbox = world.mailbox();
+    world.barrier();
+    // Rank 0 waits for both others, of which rank 1 waits in a barrier, and rank 2 for nobody.
+    if (world.rank() == 0) mailbox.await(std::array{1, 2});
+    if (world.rank() == 1) world.barrier();
+    world.check(60.0);
+  });
+}
+
+TEST_CASE("world: others that wait in an operation do not blame a rank that waits for a letter") {
+  check_hang(3, 0, [](World& world) {
+    Mailbox& mailbox = world.mailbox();
+    if (world.rank() == 2) world.barrier();  // it waits for rank 1
+    if (world.rank() == 1) world.check(1.0);
+    if (world.rank() == 1) mailbox.await(std::array{0});
+    world.check(60.0);
+  });
+}
+
+TEST_CASE("world: a letter ends the wait for it, and so does the end") {
+  MemoryNetwork network(2);
+  on_ranks(2, [&](int rank) {
+    const std::unique_ptr<World> world =
+        network.open(rank, {.peer_timeout_seconds = 1.0, .operation_timeout_seconds = 2.0});
+    const std::array other{1 - rank};
+    for (int i = 0; i < 8; ++i) {  // longer than the timeout, in all
+      world->mailbox().await(other);
+      if (rank == 1) world->check(0.5);
+      world->mailbox().send(1 - rank, "letter");
+      while (!world->mailbox().take()) world->check(0.01);
+    }
+    world->mailbox().await(other);
+    world->close();
+  });
 }
 
 TEST_CASE("world: an error at the start comes from the constructor") {

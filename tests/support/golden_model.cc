@@ -193,7 +193,8 @@ Results train(const nlohmann::json& golden, const dataflow::Graph& graph, const 
   stream->copy(&computed, result.data(), sizeof(computed), "result");
   stream->record().synchronize();
 
-  Results results{.loss = static_cast<double>(computed.loss_sum) / static_cast<double>(batch), .gradient = {}};
+  Results results{.loss = static_cast<double>(computed.sums[engine::kLossSum]) / static_cast<double>(batch),
+                  .gradient = {}};
   for (NamedTensor& tensor : layout.to_canonical(*device, gradient.as<float>())) {
     std::string name = tensor.name;
     results.gradient.emplace(std::move(name), std::move(tensor));

@@ -56,7 +56,7 @@ inline PlanRun run_plan(engine::Device& device, const dataflow::Plan& plan, cons
   const std::vector<unsigned char> guard(256, 0x41);
   const engine::Buffer arena = upload(device, std::vector<unsigned char>(plan.arena_bytes() + guard.size(), 0x41));
   const engine::Buffer step = upload(device, std::vector{engine::StepParameters{.task = 4, .seed = 9}});
-  const engine::Buffer result = upload(device, std::vector{engine::StepResult{.loss_sum = 77.0F, .correct = 77.0F}});
+  const engine::Buffer result = upload(device, std::vector{engine::StepResult{.sums = {77.0F, 77.0F}}});
   std::vector<dataflow::NamedTensor> tensors = plan.parameters().to_canonical(device, weights.as<float>());
   for (dataflow::NamedTensor& tensor : tensors) {
     const Values& values = input.parameters.at(tensor.name);

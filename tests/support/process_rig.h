@@ -10,6 +10,7 @@
 
 #include "tests/process/memory_network.h"
 #include "tests/support/catch.h"
+#include "tests/support/evaluation.h"
 #include "tests/support/softmax_regression.h"
 #include "tests/support/training_rig.h"
 
@@ -43,8 +44,8 @@ inline Outcome outcome_of(TrainingRig& rig, const Script& script) {
   const scheduler::Evaluation evaluation = rig.scheduler().evaluate(rig.test_ring());
   return {.model = flatten(rig.scheduler().snapshot()),
           .replicas = replicas_of(rig),
-          .loss = evaluation.loss,
-          .accuracy = evaluation.accuracy,
+          .loss = evaluation.loss(),
+          .accuracy = accuracy_of(evaluation),
           .distance = progress.replica_distance,
           .examples = static_cast<double>(progress.examples)};
 }

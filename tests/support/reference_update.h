@@ -22,6 +22,7 @@ class ReferenceUpdate {
   double move(std::size_t i, double w, double g, double rate, double decay) {
     if (const auto* sgd = std::get_if<engine::Sgd>(&rule_)) return move(*sgd, i, w, g, rate, decay);
     if (const auto* rms_prop = std::get_if<engine::RmsProp>(&rule_)) return move(*rms_prop, i, w, g, rate, decay);
+    if (const auto* adagrad = std::get_if<engine::Adagrad>(&rule_)) return move(*adagrad, i, w, g, rate, decay);
     return move(std::get<engine::AdamW>(rule_), i, w, g, rate, decay);
   }
 
@@ -45,6 +46,12 @@ class ReferenceUpdate {
     if (rule.momentum == 0.0F) return -rate * normalized;
     second_[i] = static_cast<double>(rule.momentum) * second_[i] + normalized;
     return -rate * second_[i];
+  }
+
+  double move(const engine::Adagrad& rule, std::size_t i, double w, double g, double rate, double decay) {
+    const double h = g + static_cast<double>(rule.weight_decay) * decay * w;
+    first_[i] += h * h;
+    return -rate * h / (std::sqrt(first_[i]) + static_cast<double>(rule.epsilon));
   }
 
   // The order of torch.optim.AdamW: decay first, then the step with its corrections.

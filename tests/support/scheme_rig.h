@@ -179,7 +179,7 @@ class SchemeRig {
     }
     const scheduler::Progress progress = rig_.run(strides);
     tasks_ += progress.tasks;
-    loss_sum_ += progress.loss_sum;
+    loss_sum_ += progress.sums.loss();
   }
   // Only for schemes with a fixed period.
   void run_rounds(int rounds) {

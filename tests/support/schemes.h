@@ -1,6 +1,7 @@
 // Every synchronization scheme, with rounds short enough for small trainings.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,14 @@ inline std::vector<sma::Options> short_schemes() {
   schemes.push_back(make(sma::Scheme::kLookahead, 5));
   schemes.push_back(make(sma::Scheme::kSwap, 1));
   return schemes;
+}
+
+// `staleness`: none if there is no bound.
+inline sma::Options async_sgd(std::optional<int> staleness, int push_every = 1) {
+  sma::Options options = sma::defaults_of(sma::Scheme::kAsyncSgd);
+  options.staleness = staleness;
+  options.period = push_every;
+  return options;
 }
 
 inline std::string name_of(const sma::Options& options) {

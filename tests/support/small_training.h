@@ -73,7 +73,7 @@ struct Trained {
 inline Trained train(const RigOptions& options) {
   TrainingRig rig(options);
   Trained trained;
-  trained.loss = rig.run(12).loss_sum;
+  trained.loss = rig.run(12).sums.loss();
   trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
   for (const auto& tensor : rig.scheduler().snapshot()) {
     trained.weights.insert(trained.weights.end(), tensor.values.begin(), tensor.values.end());
@@ -97,8 +97,26 @@ inline double distance(const std::vector<float>& a, const std::vector<float>& b)
 inline void check_close(const Trained& gpu, const Trained& cpu) {
   CHECK(distance(gpu.weights, cpu.weights) < 1e-5);
   CHECK(std::abs(gpu.loss - cpu.loss) < 1e-5 * cpu.loss);
-  CHECK(std::abs(gpu.evaluation.loss - cpu.evaluation.loss) < 1e-5 * cpu.evaluation.loss);
-  CHECK(gpu.evaluation.accuracy == cpu.evaluation.accuracy);
+  CHECK(std::abs(gpu.evaluation.loss() - cpu.evaluation.loss()) < 1e-5 * cpu.evaluation.loss());
+  dataflow::MetricSums counts = gpu.evaluation.sums;  // of right predictions, but for the loss
+  counts.values[engine::kLossSum] = cpu.evaluation.sums.loss();
+  CHECK(counts.values == cpu.evaluation.sums.values);
+}
+
+// Trains until the loss diverges. The error must name learner, mini-batch and remedy, and the model must stay finite.
+inline void check_diverges(TrainingRig& rig) {
+  try {
+    rig.run(60);
+    FAIL("the run did not diverge");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kDiverged);
+    CHECK_THAT(error.what(), ContainsSubstring("learner ") && ContainsSubstring("mini-batch ") &&
+                                 ContainsSubstring("learning_rate.base"));
+  }
+  for (const auto& tensor : rig.scheduler().snapshot()) {
+    for (const float value : tensor.values) REQUIRE(std::isfinite(value));
+  }
+  CHECK_FALSE(rig.scheduler().evaluate(rig.test_ring()).examples == 0);  // a run may go back from there
 }
 
 inline void check_equal(const Trained& a, const Trained& b) {

@@ -18,6 +18,7 @@
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/outputs/classification.h"
 #include "dataflow/parameter_rules.h"
+#include "dataflow/split/split_graph.h"
 #include "engine/devices.h"
 #include "engine/host/pool.h"
 #include "engine/process/world.h"
@@ -183,6 +184,9 @@ class TrainingRig {
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
       resident_.emplace_back(*data_, *devices_[d]);
     }
+    engine::process::World& world = options.world == nullptr ? alone_ : *options.world;
+    const bool is_split = (devices_.size() > 1 || world.size() > 1) && !dataflow::split_layers(graph).empty();
+    places_ = is_split ? engine::make_exchange(devices_, world) : std::vector<engine::ExchangePlace>(devices_.size());
     const auto resident_on = [&](std::size_t d) { return resident_.empty() ? nullptr : &resident_[d]; };
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       pools_.push_back(std::make_unique<learners::LearnerPool>(
@@ -191,10 +195,11 @@ class TrainingRig {
                                 .evaluation_batch = options.batch,
                                 .precision = options.precision,
                                 .without_decay = options.without_decay,
+                                .exchange = places_[d],
                                 .learner = {.result_slots = scheduler::result_slots(stride),
                                             .rule = options.rule,
                                             .clip_gradient_norm = options.clip_gradient_norm,
-                                            .gradient_part_bytes = part_bytes,
+                                            .gradient_part_bytes = is_split && devices_[d]->is_cuda() ? 0 : part_bytes,
                                             .sums_gradients = sums_gradients,
                                             .training_data = resident_on(d),
                                             .evaluation_data = resident_on(d),
@@ -202,7 +207,6 @@ class TrainingRig {
                                             .evaluates_own_weights = options.evaluates_replicas}},
           options.learners[d], d == 0 ? nullptr : &pools_.front()->training_plan().parameters()));
     }
-    engine::process::World& world = options.world == nullptr ? alone_ : *options.world;
     collective_ = engine::make_collective(devices_, world);
     if (options.around_collective) collective_ = options.around_collective(std::move(collective_));
     scheduler_ = std::make_unique<scheduler::Scheduler>(
@@ -228,6 +232,8 @@ class TrainingRig {
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   scheduler::Scheduler& scheduler() { return *scheduler_; }
   const std::vector<std::unique_ptr<learners::LearnerPool>>& pools() const { return pools_; }
+  // Null if no layer is split over devices.
+  engine::ExchangeGroup* exchange() const { return places_.front().group.get(); }
 
   // Changes the number of learners on each device, as jobs::Session does. Surplus learners stay allocated until the
   // next call.
@@ -282,6 +288,7 @@ class TrainingRig {
   std::unique_ptr<dataflow::BatchRing> test_ring_;
   std::unique_ptr<dataflow::BatchRing> statistics_ring_;
   std::unique_ptr<engine::Collective> collective_;
+  std::vector<engine::ExchangePlace> places_;  // by device
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };

@@ -20,13 +20,14 @@ inline std::vector<std::vector<float>> learner_weights(TrainingRig& rig) {
   return weights;
 }
 
-inline std::vector<float> model_weights(TrainingRig& rig) {
-  std::vector<float> weights;
-  for (const auto& tensor : rig.scheduler().snapshot()) {
-    weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
-  }
-  return weights;
+// Returns the values of all tensors, one tensor after the other.
+inline std::vector<float> flat(const std::vector<dataflow::NamedTensor>& tensors) {
+  std::vector<float> values;
+  for (const auto& tensor : tensors) values.insert(values.end(), tensor.values.begin(), tensor.values.end());
+  return values;
 }
+
+inline std::vector<float> model_weights(TrainingRig& rig) { return flat(rig.scheduler().snapshot()); }
 
 inline bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;

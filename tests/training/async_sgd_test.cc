@@ -13,34 +13,26 @@
 #include "tests/support/catch.h"
 #include "tests/support/device_lists.h"
 #include "tests/support/latch.h"
+#include "tests/support/schemes.h"
 #include "tests/support/skip.h"
 #include "tests/support/small_training.h"
+#include "tests/support/staleness.h"
 #include "tests/support/weights.h"
 
 namespace {
 
 using namespace arbalest;
+using tests::async_sgd;
+using tests::count_of;
+using tests::flat;
 using tests::RigOptions;
 using tests::TrainingRig;
-
-sma::Options async_sgd(std::optional<int> staleness, int push_every = 1) {
-  sma::Options options = sma::defaults_of(sma::Scheme::kAsyncSgd);
-  options.staleness = staleness;
-  options.period = push_every;
-  return options;
-}
 
 RigOptions pushing(const std::vector<int>& learners, const sma::Options& scheme) {
   RigOptions options;
   options.learners = learners;
   options.synchronization = scheme;
   return options;
-}
-
-std::int64_t count_of(const sma::StalenessCounts& counts) {
-  std::int64_t count = 0;
-  for (const auto& [staleness, pushes] : counts) count += pushes;
-  return count;
 }
 
 // Holds the gradients of the stream with this name, and counts the finished tasks of all streams.
@@ -124,12 +116,6 @@ std::vector<float> trained_alone(RigOptions options, const std::vector<std::uint
   if (!first.empty()) rig.scheduler().load(first);
   rig.run(static_cast<int>(batches.size()));
   return tests::model_weights(rig);
-}
-
-std::vector<float> flat(const std::vector<dataflow::NamedTensor>& tensors) {
-  std::vector<float> values;
-  for (const auto& tensor : tensors) values.insert(values.end(), tensor.values.begin(), tensor.values.end());
-  return values;
 }
 
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
@@ -305,14 +291,14 @@ TEST_CASE("learners that push in any order learn, and their model is saved and r
         options.learning_rate.base = 0.02;
         options.rule = engine::Sgd{.momentum = 0.5F};
         TrainingRig rig(options);
-        const double before = rig.scheduler().evaluate(rig.test_ring()).loss;
+        const double before = rig.scheduler().evaluate(rig.test_ring()).loss();
         const int strides = 40 / push_every;
         scheduler::Progress progress = rig.run(strides);
         CHECK(progress.tasks == strides * 4 * push_every);
         CHECK(progress.examples == progress.tasks * 4);
         CHECK(count_of(progress.staleness) == strides * 4);
         if (staleness) CHECK(progress.staleness.rbegin()->first <= 3 * (2 * *staleness + 1));
-        const double after = rig.scheduler().evaluate(rig.test_ring()).loss;
+        const double after = rig.scheduler().evaluate(rig.test_ring()).loss();
         CHECK(after < 0.5 * before);
         const scheduler::TrainingState state = rig.scheduler().save();
         TrainingRig again(options);
@@ -320,7 +306,7 @@ TEST_CASE("learners that push in any order learn, and their model is saved and r
         again.scheduler().restore(state, options.synchronization, options.learning_rate.with_learners,
                                   options.learners);
         again.ring().restart(state.batches);
-        CHECK(again.scheduler().evaluate(again.test_ring()).loss == after);
+        CHECK(again.scheduler().evaluate(again.test_ring()).loss() == after);
         const scheduler::TrainingState same = again.scheduler().save();
         REQUIRE(same.learners.size() == 4);
         for (std::size_t j = 0; j < 4; ++j) {
@@ -329,7 +315,7 @@ TEST_CASE("learners that push in any order learn, and their model is saved and r
           CHECK(same.learners[j].steps == static_cast<std::uint64_t>(strides * 4));
         }
         CHECK(again.run(2).tasks == 2 * 4 * push_every);
-        CHECK(again.scheduler().evaluate(again.test_ring()).loss < before);
+        CHECK(again.scheduler().evaluate(again.test_ring()).loss() < before);
       }
     }
   }
@@ -407,20 +393,7 @@ TEST_CASE("an asynchronous training that diverges names learner and mini-batch, 
       options.layers = tests::small_network();
       options.learning_rate.base = rate;
       TrainingRig rig(options);
-      const std::vector<dataflow::NamedTensor> initial = rig.scheduler().snapshot();
-      try {
-        rig.run(60);
-        FAIL("the run did not diverge");
-      } catch (const engine::Error& error) {
-        CHECK(error.kind() == engine::ErrorKind::kDiverged);
-        CHECK_THAT(error.what(), ContainsSubstring("learner ") && ContainsSubstring("mini-batch ") &&
-                                     ContainsSubstring("learning_rate.base"));
-      }
-      for (const auto& tensor : rig.scheduler().snapshot()) {
-        for (const float value : tensor.values) REQUIRE(std::isfinite(value));
-      }
-      // A run may go back from there.
-      CHECK_FALSE(rig.scheduler().evaluate(rig.test_ring()).examples == 0);
+      tests::check_diverges(rig);
     }
   }
 }

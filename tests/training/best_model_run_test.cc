@@ -44,14 +44,15 @@ TEST_CASE("a run that goes back to an earlier checkpoint has the best model of t
   const jobs::JobOptions job = job_with("every_epochs: 1 keep_last: 5");
   const TemporaryDirectory output;
   const Part whole = train_part(job, output.path());
-  REQUIRE(whole.rows[2].test_accuracy > whole.rows[0].test_accuracy);
+  REQUIRE(whole.rows[2].test.value("accuracy") > whole.rows[0].test.value("accuracy"));
   const std::string last = read_text(output / jobs::kBestModel);
   const jobs::Checkpoint first = jobs::list_checkpoints(jobs::checkpoints_of(output.path())).front();
 
   // Stopped in its first round, so it has no epoch but the first.
   const Part back = train_part(job, output.path(), {.looks = 1, .from = first.path});
   REQUIRE(back.summary.epochs == 1);
-  CHECK(jobs::best_model_in(output.path()) == jobs::BestModel{whole.rows[0].test_accuracy.value(), first.batches});
+  CHECK(jobs::best_model_in(output.path()) ==
+        jobs::BestModel{whole.rows[0].test.value("accuracy").value(), first.batches});
   CHECK(best_values(output.path()) == values_in(jobs::read_saved_model(first)));
   CHECK(tells(back, "is now 'best.safetensors.superseded': it was not the best model at the point"));
   CHECK(read_text(output / "best.safetensors.superseded") == last);
@@ -81,14 +82,14 @@ TEST_CASE("a best model that no file holds any more is told, and the selection g
   const jobs::JobOptions job = job_with("every_minutes: 1000 keep_last: 100");
   const TemporaryDirectory output;
   const Part whole = train_part(job, output.path(), {.saves_after = 1.0});
-  REQUIRE(whole.rows[2].test_accuracy > whole.rows[0].test_accuracy);
+  REQUIRE(whole.rows[2].test.value("accuracy") > whole.rows[0].test.value("accuracy"));
   const std::string last = read_text(output / jobs::kBestModel);
   const auto all = jobs::list_checkpoints(jobs::checkpoints_of(output.path()));
   const auto within_second = std::ranges::find_if(all, [](const jobs::Checkpoint& at) { return at.batches > 630; });
   REQUIRE(within_second->batches < 1250);
   const jobs::SavedRun saved = jobs::read_saved_run(jobs::open_checkpoint(within_second->path));
   REQUIRE(saved.run.best_model);
-  CHECK(saved.run.best_model->score == whole.rows[0].test_accuracy);
+  CHECK(saved.run.best_model->score == whole.rows[0].test.value("accuracy"));
 
   const Part back = train_part(job, output.path(), {.looks = 1, .from = within_second->path});
   CHECK(tells(back, "was not kept: no checkpoint holds it; best.safetensors will be the model of the next epoch"));
@@ -102,17 +103,17 @@ TEST_CASE("the best accuracy of a run is that of best.safetensors, so it counts 
   const TemporaryDirectory output;
   const Part first = train_part(job, output.path(), 100);
   CHECK(first.summary.epochs == 0);
-  CHECK(first.summary.test_accuracy);
-  CHECK_FALSE(first.summary.best_test_accuracy);
+  CHECK(first.summary.test.value("accuracy"));
+  CHECK_FALSE(first.summary.best_test);
   bool was_above = false;
   double best = 0.0;
   for (int part = 0; part < 12; ++part) {
     const Part next = train_part(job, output.path(), 150);
-    for (const jobs::EpochRow& row : next.rows) best = std::max(best, row.test_accuracy.value());
+    for (const jobs::EpochRow& row : next.rows) best = std::max(best, row.test.value("accuracy").value());
     if (next.summary.epochs == 0) continue;
-    CHECK(next.summary.best_test_accuracy == best);
+    CHECK(next.summary.best_test == best);
     CHECK(jobs::best_model_in(output.path()).value().score == best);
-    was_above = was_above || next.summary.test_accuracy.value() > best;
+    was_above = was_above || next.summary.test.value("accuracy").value() > best;
   }
   CHECK(was_above);
 }

@@ -47,7 +47,7 @@ class ClockSetBack {
 
 TEST_CASE("a clock that is set back delays no checkpoint, and a run goes on from the newest one", "[checkpoint]") {
   const jobs::JobOptions job = short_job(
-      "logistic-digits.txtpb", {"training.max_epochs=3", "checkpoint={every_minutes: 0.00001 keep_last: 99}"});
+      "logistic-digits.txtpb", {"training.max_epochs=12", "checkpoint={every_minutes: 0.00001 keep_last: 99}"});
   const TemporaryDirectory output;
   Watcher watcher({});
   jobs::RunContext context;

@@ -66,7 +66,7 @@ void check_first_losses(int learners, std::int64_t batch, const std::array<doubl
     const scheduler::Progress progress = rig.run(1);
     const auto examples = static_cast<double>(progress.examples);
     CAPTURE(round);
-    CHECK(progress.loss_sum / examples == Approx(loss_sum / examples).epsilon(1e-5));
+    CHECK(progress.sums.loss() / examples == Approx(loss_sum / examples).epsilon(1e-5));
     CHECK(loss_sum / examples == Approx(golden[static_cast<std::size_t>(round)]).epsilon(1e-5));
   }
 }

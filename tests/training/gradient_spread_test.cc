@@ -168,10 +168,10 @@ TEST_CASE("the mean loss of the learners' own weights equals the loss of models 
     RigOptions alone;
     TrainingRig other(alone);
     other.scheduler().load(pool.training_plan().parameters().to_canonical(pool.device(), learner->weights()));
-    sum += other.scheduler().evaluate(other.test_ring()).loss;
+    sum += other.scheduler().evaluate(other.test_ring()).loss();
   }
   CHECK(found == Approx(sum / 3.0).epsilon(1e-6));
-  CHECK(rig.scheduler().evaluate(rig.test_ring()).loss < found);  // the loss is convex, so the mean model is better
+  CHECK(rig.scheduler().evaluate(rig.test_ring()).loss() < found);  // the loss is convex, so the mean model is better
 }
 
 TEST_CASE("Polyak's mean is the plain mean of the models since its epoch", "[training]") {

@@ -141,11 +141,11 @@ TEST_CASE("examples with several features are trained on and evaluated as their 
   TrainingRig rig(rig_options());
   const scheduler::Evaluation before = rig.scheduler().evaluate(rig.test_ring());
   CHECK(before.examples == kExamples);
-  CHECK(before.loss == Approx(expected_loss(rig)).epsilon(1e-5));
+  CHECK(before.loss() == Approx(expected_loss(rig)).epsilon(1e-5));
   rig.run(300);
   const scheduler::Evaluation after = rig.scheduler().evaluate(rig.test_ring());
-  CHECK(after.loss == Approx(expected_loss(rig)).epsilon(1e-3).margin(1e-9));
-  CHECK(after.loss < 1e-3 * before.loss);
+  CHECK(after.loss() == Approx(expected_loss(rig)).epsilon(1e-3).margin(1e-9));
+  CHECK(after.loss() < 1e-3 * before.loss());
 }
 
 TEST_CASE("a mini-batch with other tensors than the plan reads is refused", "[training]") {

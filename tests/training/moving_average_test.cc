@@ -102,11 +102,11 @@ void check_evaluation(engine::Precision precision) {
   const scheduler::Evaluation of_average = trained.scheduler().evaluate(trained.test_ring());
   TrainingRig loaded(options);
   loaded.scheduler().load(trained.scheduler().snapshot());
-  CHECK(loaded.scheduler().evaluate(loaded.test_ring()).loss == of_average.loss);
+  CHECK(loaded.scheduler().evaluate(loaded.test_ring()).loss() == of_average.loss());
   options.moving_average_epochs = 0.0;
   TrainingRig plain(options);
   plain.run(20);
-  CHECK(plain.scheduler().evaluate(plain.test_ring()).loss != of_average.loss);
+  CHECK(plain.scheduler().evaluate(plain.test_ring()).loss() != of_average.loss());
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ void compare_with_reference(RigOptions options, float weight_factor, float bias_
   };
   for (int round = 0; round < kRounds; ++round) reference.round(options.learning_rate.base, gradient);
   const scheduler::Progress progress = rig.run(kRounds);
-  CHECK(progress.loss_sum == Approx(regression.loss_sum()).epsilon(1e-4));
+  CHECK(progress.sums.loss() == Approx(regression.loss_sum()).epsilon(1e-4));
   CHECK(tests::relative_distance(flatten(rig.scheduler().snapshot()), reference.central) < 2e-4);
 }
 

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "engine/devices.h"
+#include "sma/synchronizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/reference_update.h"
+#include "tests/support/schemes.h"
 
 namespace {
 
@@ -54,7 +57,7 @@ class Server {
         .synchronize();
   }
 
-  static constexpr sma::CenterSizes kSizes{.elements = kTrainable + kStatistics, .statistics = kStatistics};
+  static inline const sma::CenterSizes kSizes{.elements = kTrainable + kStatistics, .statistics = kStatistics};
 
  private:
   std::unique_ptr<engine::Device> device_;
@@ -69,6 +72,7 @@ class Server {
 engine::UpdateRule summed(engine::UpdateRule rule, int mini_batches) {
   if (auto* sgd = std::get_if<engine::Sgd>(&rule)) sgd->weight_decay *= static_cast<float>(mini_batches);
   if (auto* rms = std::get_if<engine::RmsProp>(&rule)) rms->weight_decay *= static_cast<float>(mini_batches);
+  if (auto* adagrad = std::get_if<engine::Adagrad>(&rule)) adagrad->weight_decay *= static_cast<float>(mini_batches);
   return rule;
 }
 
@@ -79,7 +83,8 @@ TEST_CASE("a server takes the optimizer's steps in the order of the pushes", "[a
        {engine::UpdateRule(engine::Sgd{.momentum = 0.9F, .weight_decay = 0.1F}),
         engine::UpdateRule(engine::Sgd{.momentum = 0.9F, .nesterov = true}), engine::UpdateRule(engine::Sgd{}),
         engine::UpdateRule(engine::RmsProp{.momentum = 0.5F, .weight_decay = 0.1F}),
-        engine::UpdateRule(engine::AdamW{.weight_decay = 0.1F})}) {
+        engine::UpdateRule(engine::AdamW{.weight_decay = 0.1F}),
+        engine::UpdateRule(engine::Adagrad{.epsilon = 1e-3F, .weight_decay = 0.1F})}) {
     for (const int mini_batches : {1, 4}) {
       CAPTURE(rule.index(), mini_batches);
       Server server(rule, mini_batches);
@@ -132,4 +137,16 @@ TEST_CASE("a server refuses a gradient that is not finite as a whole, and says w
     CHECK(server.server().refused(2) == 0);
     CHECK_FALSE(std::equal(before.begin(), before.end(), server.weights()));
   }
+}
+
+TEST_CASE("of several processes each takes memory for its shard of the server's state", "[async][memory]") {
+  const auto device = engine::open_device(engine::parse_device("cpu"));
+  engine::Device* const devices[] = {device.get()};
+  constexpr std::int64_t kElements = 1 << 20;
+  sma::SynchronizerNeeds needs{
+      .schemes = {tests::async_sgd(std::nullopt)}, .most_learners = 4, .rule = engine::AdamW{}};
+  const auto bytes = [&] { return sma::Synchronizer::device_bytes(needs, devices, {.elements = kElements}).front(); };
+  const std::size_t alone = bytes();
+  needs.processes = 4;
+  CHECK(alone - bytes() == 2 * sizeof(float) * kElements * 3 / 4);  // AdamW has two vectors
 }

@@ -81,7 +81,7 @@ TEST_CASE("a drop on a plateau trains like a drop that the job places there", "[
     const Part placed = run_with(
         {synchronization, "learning_rate={base: 0.02 multistep { drop { epoch: 3 factor: 0.5 } }}"}, second.path());
     CHECK(judged.summary.model_sha256 == placed.summary.model_sha256);
-    CHECK(judged.rows[3].train_loss == placed.rows[3].train_loss);
+    CHECK(judged.rows[3].train.value("loss") == placed.rows[3].train.value("loss"));
   }
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("the validation set judges the plateau if there is one", "[plateau]") 
   std::vector<double> expected;
   for (const jobs::EpochRow& row : part.rows) {
     expected.push_back(state.factor);
-    jobs::count_epoch({.patience = 0, .min_improvement = 0.05}, row.validation_accuracy, {}, true, state);
+    jobs::count_epoch({.patience = 0, .min_improvement = 0.05}, row.validation.value("accuracy"), {}, true, state);
   }
   REQUIRE(expected.back() < 1.0);
   for (std::size_t i = 0; i < part.rows.size(); ++i) {

@@ -42,7 +42,7 @@ std::vector<double> lenet_losses(Precision precision) {
   std::vector<double> losses;
   for (int step = 0; step < 12; ++step) {
     const scheduler::Progress progress = rig.run(1);
-    losses.push_back(progress.loss_sum / static_cast<double>(progress.examples));
+    losses.push_back(progress.sums.loss() / static_cast<double>(progress.examples));
   }
   return losses;
 }
@@ -84,7 +84,7 @@ TEST_CASE("training in TF32 and BF16 is close to FP32", "[training][precision]")
   const double tolerance = tolerance_of(precision);
   CHECK(distance(close.weights, exact.weights) < tolerance);
   CHECK(std::abs(close.loss - exact.loss) < tolerance * exact.loss);
-  CHECK(std::abs(close.evaluation.loss - exact.evaluation.loss) < tolerance * exact.evaluation.loss);
+  CHECK(std::abs(close.evaluation.loss() - exact.evaluation.loss()) < tolerance * exact.evaluation.loss());
   CHECK(close.evaluation.examples == exact.evaluation.examples);
 }
 

@@ -58,7 +58,7 @@ TEST_CASE("a batch norm that is added to its own input is evaluated with that in
   options.batch = 8;
   TrainingRig rig(options);
   rig.run(6);
-  CHECK(rig.scheduler().evaluate(rig.test_ring()).loss == Approx(expected_loss(rig)).epsilon(1e-4));
+  CHECK(rig.scheduler().evaluate(rig.test_ring()).loss() == Approx(expected_loss(rig)).epsilon(1e-4));
 }
 
 }  // namespace arbalest::tests

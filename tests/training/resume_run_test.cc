@@ -62,19 +62,19 @@ TEST_CASE("a run that is stopped several times ends with the bytes of one that n
     }
     CHECK(part.summary.status == RunStatus::kCompleted);
     CHECK(part.summary.model_sha256 == expected.summary.model_sha256);
-    CHECK(part.summary.test_accuracy == expected.summary.test_accuracy);
-    CHECK(part.summary.best_test_accuracy == expected.summary.best_test_accuracy);
-    CHECK(part.summary.best_validation_accuracy == expected.summary.best_validation_accuracy);
+    CHECK(part.summary.test.value("accuracy") == expected.summary.test.value("accuracy"));
+    CHECK(part.summary.best_test == expected.summary.best_test);
+    CHECK(part.summary.best_validation == expected.summary.best_validation);
     CHECK(part.summary.examples == expected.summary.examples);
     CHECK(part.summary.epochs == 3);
     CHECK(part.summary.learners_per_device == expected.summary.learners_per_device);
     REQUIRE(rows.size() == expected.rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       CHECK(rows[i].epoch == expected.rows[i].epoch);
-      CHECK(rows[i].train_loss == expected.rows[i].train_loss);
-      CHECK(rows[i].train_accuracy == expected.rows[i].train_accuracy);
-      CHECK(rows[i].test_loss == expected.rows[i].test_loss);
-      CHECK(rows[i].validation_loss == expected.rows[i].validation_loss);
+      CHECK(rows[i].train.value("loss") == expected.rows[i].train.value("loss"));
+      CHECK(rows[i].train.value("accuracy") == expected.rows[i].train.value("accuracy"));
+      CHECK(rows[i].test.value("loss") == expected.rows[i].test.value("loss"));
+      CHECK(rows[i].validation.value("loss") == expected.rows[i].validation.value("loss"));
       CHECK(rows[i].learning_rate == expected.rows[i].learning_rate);
       CHECK(rows[i].learners_per_device == expected.rows[i].learners_per_device);
     }
@@ -390,9 +390,9 @@ TEST_CASE("a run ends when its score stops improving, also if it is resumed mean
   CHECK(expected.summary.epochs >= 3);
   double best = 0.0;
   for (std::size_t i = 0; i + 2 < expected.rows.size(); ++i)
-    best = std::max(best, expected.rows[i].test_accuracy.value());
+    best = std::max(best, expected.rows[i].test.value("accuracy").value());
   for (std::size_t i = expected.rows.size() - 2; i < expected.rows.size(); ++i) {
-    CHECK(expected.rows[i].test_accuracy.value() < best + 0.01);
+    CHECK(expected.rows[i].test.value("accuracy").value() < best + 0.01);
   }
   const TemporaryDirectory parts;
   CHECK(train_part(job_with(settings), parts.path(), 2000).summary.status == RunStatus::kStopped);
@@ -420,7 +420,7 @@ TEST_CASE("a run ends when its minutes of training are over, counted from its fi
   CHECK(first.summary.epochs == 0);
   CHECK(first.summary.examples > 1000);
   CHECK(first.summary.train_seconds > 3600.0);
-  CHECK(first.summary.test_accuracy);
+  CHECK(first.summary.test.value("accuracy"));
   const auto point = jobs::newest_resume_point(output.path(), job, [](const std::string&) {});
   CHECK_THAT(jobs::completed_text(output.path(), point, job),
              ContainsSubstring("it has trained for 0.01 minutes (training.max_minutes)"));

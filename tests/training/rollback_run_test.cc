@@ -175,7 +175,7 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.center_before[0].values[3] = kInfinity; }));
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.learners[1].weights[0].values[3] = kInfinity; }));
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.learners[1].optimizer[0][0].values[3] = std::nanf(""); }));
-  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.run.epoch.loss_sum = kInfinity; }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.run.epoch.sums.values[engine::kLossSum] = kInfinity; }));
 
   jobs::SavedRun broken = sound;
   broken.training.learners[1].optimizer[0][2].values[0] = kInfinity;

@@ -104,7 +104,7 @@ TEST_CASE("a stop signal ends the run after the round, saves the model and is no
   CHECK(summary.examples > 0);
   CHECK(summary.examples < 20'000);
   CHECK(summary.epochs_begun == Approx(static_cast<double>(summary.examples) / 20'000));
-  CHECK(summary.test_accuracy.has_value());
+  CHECK(summary.test.value("accuracy").has_value());
   CHECK(stopper.starts == 1);
   CHECK(stopper.epochs == 0);
   CHECK(stopper.stops == 1);
@@ -156,8 +156,8 @@ TEST_CASE("a run whose model cannot be saved reports its results, and tells all 
                     ContainsSubstring("model.safetensors"));
   CHECK(listener.summary_.status == RunStatus::kFailed);
   CHECK_THAT(listener.summary_.message, ContainsSubstring("model.safetensors"));
-  CHECK(listener.summary_.test_accuracy.value_or(0.0) > 0.5);
-  CHECK(listener.summary_.test_loss.has_value());
+  CHECK(listener.summary_.test.value("accuracy").value_or(0.0) > 0.5);
+  CHECK(listener.summary_.test.value("loss").has_value());
   CHECK(listener.summary_.model_sha256.empty());
 }
 
@@ -185,9 +185,9 @@ TEST_CASE("a model with a non-finite test loss has diverged, even if its trainin
   CHECK(summary.status == RunStatus::kDiverged);
   CHECK_THAT(summary.message, ContainsSubstring("after epoch 1 the model's loss on the test set is"));
   CHECK(summary.epochs == 1);
-  REQUIRE(summary.test_loss.has_value());
-  CHECK_FALSE(std::isfinite(*summary.test_loss));
-  CHECK_FALSE(summary.best_test_accuracy.has_value());
+  REQUIRE(summary.test.value("loss").has_value());
+  CHECK_FALSE(std::isfinite(*summary.test.value("loss")));
+  CHECK_FALSE(summary.best_test.has_value());
   const auto kind_of = [](const auto& action) {
     try {
       action();

@@ -74,7 +74,7 @@ TEST_CASE("an evaluation takes memory for the model, but none for gradients and 
   CHECK(jobs::inspect(wide_job(20'000, 1)).memory.front().needed > limit_bytes);  // what one learner takes
   const AddressSpaceLimit limit(limit_bytes);
   const jobs::EvaluationResult result = jobs::evaluate_run(job, (directory / "model.safetensors").string(), sha256, {});
-  CHECK(result.loss == Approx(std::log(10.0)));
+  CHECK(result.scores.loss() == Approx(std::log(10.0)));
 }
 
 TEST_CASE("old and new learners must fit in memory together when their thread count changes", "[training][memory]") {

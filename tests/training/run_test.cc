@@ -7,6 +7,7 @@
 
 #include "engine/host/topology.h"
 #include "jobs/export/safetensors.h"
+#include "jobs/report/json.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/session.h"
@@ -25,11 +26,11 @@ using jobs::RunSummary;
 TEST_CASE("on digits a linear model stays below 93 % and LeNet passes 99 %", "[training]") {
   const RunSummary linear = run(load("logistic-digits.txtpb", {}));
   CHECK(linear.status == RunStatus::kCompleted);
-  CHECK(linear.best_test_accuracy < 0.93);
-  CHECK(linear.best_test_accuracy > 0.5);
+  CHECK(linear.best_test < 0.93);
+  CHECK(linear.best_test > 0.5);
   const RunSummary lenet = run(load("lenet-digits.txtpb", {}));
   CHECK(lenet.status == RunStatus::kTargetReached);
-  CHECK(lenet.test_accuracy >= 0.99);
+  CHECK(lenet.test.value("accuracy") >= 0.99);
   CHECK(lenet.time_to_accuracy_seconds.has_value());
 }
 
@@ -46,7 +47,7 @@ TEST_CASE("every optimizer learns the digits, with clipped gradients and a sched
                   is_sgd ? "learning_rate.base=0.02" : "learning_rate.base=0.001", "learning_rate.one_cycle={}",
                   "learning_rate.warm_up.epochs=0.1", "training.max_epochs=3", "learners.per_device.fixed=2"}));
     CHECK(summary.status == RunStatus::kCompleted);
-    CHECK(summary.test_accuracy.value() > 0.96);  // a linear model stays below 0.88
+    CHECK(summary.test.value("accuracy").value() > 0.96);  // a linear model stays below 0.88
   }
 }
 
@@ -110,11 +111,11 @@ TEST_CASE("a net with batch norm learns the digits, and its file evaluates to wh
     const RunSummary summary = run(job, directory.path().string());
     CHECK(summary.status == RunStatus::kCompleted);
     // Two learners take half as many steps each.
-    CHECK(summary.test_accuracy.value() > (learners == "1" ? 0.95 : 0.8));
+    CHECK(summary.test.value("accuracy").value() > (learners == "1" ? 0.95 : 0.8));
     const std::string model = (directory.path() / "model.safetensors").string();
     const jobs::EvaluationResult again = jobs::evaluate_run(job, model, summary.model_sha256, {});
-    CHECK(again.accuracy == summary.test_accuracy);
-    CHECK(again.loss == summary.test_loss);
+    CHECK(again.scores.value("accuracy") == summary.test.value("accuracy"));
+    CHECK(again.scores.value("loss") == summary.test.value("loss"));
     double largest = 0.0;  // largest running variance; variances start at 1
     int statistics = 0;
     for (const dataflow::NamedTensor& tensor : jobs::read_safetensors(model, summary.model_sha256)) {
@@ -135,7 +136,8 @@ TEST_CASE("a job's moving average is what its run evaluates and saves", "[traini
                                                                 "training.moving_average_epochs=" + epochs});
     const RunSummary summary = run(job, directory.path().string());
     const std::string model = (directory.path() / "model.safetensors").string();
-    CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).accuracy == summary.test_accuracy);
+    CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).scores.value("accuracy") ==
+          summary.test.value("accuracy"));
     models.push_back(summary.model_sha256);
   }
   CHECK(models[0] != models[1]);
@@ -146,7 +148,7 @@ TEST_CASE("photos of many sizes train from their JPEG files", "[training][data]"
   const RunSummary summary =
       run(load("lenet-caltech10.txtpb", {"learners.per_device.fixed=1", "training.max_epochs=3",
                                          "learning_rate.multistep.drop={epoch: 2 factor: 0.1}"}));
-  CHECK(summary.test_accuracy.value() > 0.5);  // each of the ten classes has 10 % of the images
+  CHECK(summary.test.value("accuracy").value() > 0.5);  // each of the ten classes has 10 % of the images
   CHECK(summary.skipped_examples == 0);
 }
 
@@ -158,7 +160,30 @@ TEST_CASE("LeNet reaches 99 % on MNIST within four epochs", "[training][mnist]")
   const RunSummary summary = run(load("lenet-mnist.txtpb", {"learners.per_device.fixed=2"}));
   CHECK(summary.status == RunStatus::kTargetReached);
   CHECK(summary.epochs <= 4);  // three with either of two seeds and 1, 2 or 4 learners; the job allows ten
-  CHECK(summary.best_test_accuracy >= 0.99);
+  CHECK(summary.best_test >= 0.99);
+}
+
+TEST_CASE("a top-k accuracy of the job is in every report, and the model is the same", "[training]") {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> shared = {"learners.per_device.fixed=2", "training.max_epochs=1"};
+  for (const char* name : {"plain", "chosen"}) std::filesystem::create_directories(directory / name);
+  const RunSummary plain = run(load("logistic-digits.txtpb", shared), (directory / "plain").string());
+  std::vector<std::string> overrides = shared;
+  overrides.emplace_back("model.accuracy={ top_k: 3 top_k: 9 }");
+  const jobs::JobOptions job = load("logistic-digits.txtpb", overrides);
+  const RunSummary summary = run(job, (directory / "chosen").string());
+  CHECK(summary.model_sha256 == plain.model_sha256);
+  CHECK(summary.test.value("accuracy") == plain.test.value("accuracy"));
+  CHECK(summary.test.value("top3_accuracy").value() > summary.test.value("accuracy").value());
+  CHECK(summary.test.value("top9_accuracy").value() > summary.test.value("top3_accuracy").value());
+  CHECK_FALSE(summary.test.value("top5_accuracy").has_value());
+  const jobs::EvaluationResult again =
+      jobs::evaluate_run(job, (directory / "chosen/model.safetensors").string(), summary.model_sha256, {});
+  for (const char* name : {"loss", "accuracy", "top3_accuracy", "top9_accuracy"}) {
+    CHECK(again.scores.value(name) == summary.test.value(name));
+  }
+  CHECK(jobs::to_json(again)["test_top3_accuracy"] == *summary.test.value("top3_accuracy"));
+  CHECK(jobs::to_json(summary)["test_top9_accuracy"] == *summary.test.value("top9_accuracy"));
 }
 
 TEST_CASE("the same job writes the same model, and another seed a different one", "[training]") {
@@ -181,10 +206,10 @@ TEST_CASE("the same job writes the same model, and another seed a different one"
   const jobs::JobOptions job = load("logistic-digits.txtpb", {"learners.per_device.fixed=3"});
   const jobs::EvaluationResult again =
       jobs::evaluate_run(job, (directory.path() / "a" / "model.safetensors").string(), first.model_sha256, {});
-  CHECK(again.accuracy == first.test_accuracy);
-  CHECK(first.test_top5_accuracy > first.test_accuracy);
-  CHECK(again.top5_accuracy == first.test_top5_accuracy);
-  CHECK(again.loss == first.test_loss);
+  CHECK(again.scores.value("accuracy") == first.test.value("accuracy"));
+  CHECK(first.test.value("top5_accuracy") > first.test.value("accuracy"));
+  CHECK(again.scores.value("top5_accuracy") == first.test.value("top5_accuracy"));
+  CHECK(again.scores.value("loss") == first.test.value("loss"));
   CHECK(again.examples == 5000);
 }
 
@@ -207,7 +232,7 @@ TEST_CASE("a session trains the same model with images gathered on the device or
     session->training_ring().restart();
     session->scheduler().advance(session->training_ring(), 20);
     session->scheduler().drain();
-    losses.push_back(session->scheduler().evaluate(session->test_ring()).loss);
+    losses.push_back(session->scheduler().evaluate(session->test_ring()).loss());
     models.push_back(session->scheduler().snapshot());
     CHECK(session->warnings().empty());
   }
@@ -225,9 +250,10 @@ TEST_CASE("a job on two devices of unequal size trains, and evaluates again", "[
   const jobs::JobOptions job = load("lenet-digits.txtpb", overrides);
   const RunSummary summary = run(job, directory.path().string());
   CHECK(summary.learners == 2);
-  CHECK(summary.test_accuracy > 0.9);
+  CHECK(summary.test.value("accuracy") > 0.9);
   const std::string model = (directory.path() / "model.safetensors").string();
-  CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).accuracy == summary.test_accuracy);
+  CHECK(jobs::evaluate_run(job, model, summary.model_sha256, {}).scores.value("accuracy") ==
+        summary.test.value("accuracy"));
 }
 
 TEST_CASE("rounds that span more than an epoch are refused", "[training]") {

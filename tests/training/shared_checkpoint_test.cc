@@ -132,7 +132,7 @@ TEST_CASE("processes: a run goes back to its checkpoint, whether all processes s
                            }});
     CHECK(run.summary.status == jobs::RunStatus::kCompleted);
     CHECK(run.rollbacks.size() == 1);
-    CHECK(run.summary.test_accuracy.value() > 0.5);
+    CHECK(run.summary.test.value("accuracy").value() > 0.5);
     models.push_back(run.summary.model_sha256);
     CHECK(names_in(other.path()).empty());
   }

@@ -21,6 +21,7 @@ using namespace arbalest;
 using engine::process::World;
 
 const std::vector<std::string> kNothing3(3);
+constexpr int kLag = 2;  // strides until a request counts
 
 }  // namespace
 
@@ -29,7 +30,7 @@ TEST_CASE("processes: results add up in order of ranks, on every rank", "[proces
   std::vector<std::vector<int>> joined(3);
   CHECK(tests::messages_of_ranks(3, [&](World& world) {
           const auto rank = static_cast<std::size_t>(world.rank());
-          scheduler::Progress own{{.tasks = world.rank() + 1, .examples = 10, .loss_sum = 0.1 * world.rank()}};
+          scheduler::Progress own{{.tasks = world.rank() + 1, .examples = 10, .sums = {{0.1 * world.rank()}}}};
           own.replica_distance = 2.5;
           sums[rank] = jobs::sum_over(world, own);
           joined[rank] = jobs::join(world, std::vector<int>(rank, world.rank()));
@@ -37,7 +38,7 @@ TEST_CASE("processes: results add up in order of ranks, on every rank", "[proces
   for (std::size_t rank = 0; rank < 3; ++rank) {
     CHECK(sums[rank].tasks == 6);
     CHECK(sums[rank].examples == 30);
-    CHECK(sums[rank].loss_sum == 0.0 + 0.1 * 1 + 0.1 * 2);
+    CHECK(sums[rank].sums.loss() == 0.0 + 0.1 * 1 + 0.1 * 2);
     CHECK(sums[rank].replica_distance == 2.5);
     CHECK(joined[rank] == std::vector<int>{1, 2, 2});
   }
@@ -111,10 +112,10 @@ TEST_CASE("processes: a request of one rank is known to all at the same stride, 
             jobs::Requests requests;
             if (stride >= 1 && world.rank() == 1) requests.stop_signal = 15;
             if (stride >= 2 && world.rank() == 2) requests.stop_signal = 2;
-            own.push_back(agreement.after_stride(requests).stop_signal);
+            own.push_back(agreement.after_stride(requests, kLag).stop_signal);
           }
           agreement.forget();
-          own.push_back(agreement.after_stride({}).stop_signal);
+          own.push_back(agreement.after_stride({}, kLag).stop_signal);
           own.push_back(agreement.now({.save = world.rank() == 2}).save ? 1 : 0);
         }) == kNothing3);
   // Strides 1 and 2 are answered two strides later; of two signals the one with the smaller number counts.
@@ -131,7 +132,7 @@ TEST_CASE("processes: they are prepared when all are, and lack memory if one doe
             requests.has_change = rank == 0 && stride == 0;
             requests.is_prepared = stride >= rank;
             requests.lacks_memory = rank == 1 && stride >= 1;
-            const jobs::Requests answer = agreement.after_stride(requests);
+            const jobs::Requests answer = agreement.after_stride(requests, kLag);
             std::string& text = answers[static_cast<std::size_t>(rank)];
             text += answer.has_change ? "c" : "-";
             text += answer.is_prepared ? "p" : "-";
@@ -146,7 +147,7 @@ TEST_CASE("processes: it is known two strides later that no process was writing"
   CHECK(tests::messages_of_ranks(3, [&](World& world) {
           jobs::Agreement agreement(world);
           for (int stride = 0; stride < 6; ++stride) {
-            const jobs::Requests answer = agreement.after_stride({.is_writing = world.rank() == 1 && stride < 2});
+            const jobs::Requests answer = agreement.after_stride({.is_writing = world.rank() == 1 && stride < 2}, kLag);
             written[static_cast<std::size_t>(world.rank())].push_back(answer.all_have_written ? 1 : 0);
           }
           agreement.forget();
@@ -157,7 +158,7 @@ TEST_CASE("processes: it is known two strides later that no process was writing"
 TEST_CASE("processes: a single process decides at once", "[processes]") {
   World alone;
   jobs::Agreement agreement(alone);
-  CHECK(agreement.after_stride({.stop_signal = 15}).stop_signal == 15);
+  CHECK(agreement.after_stride({.stop_signal = 15}, kLag).stop_signal == 15);
   CHECK(agreement.now({.time_is_over = true}).time_is_over);
   CHECK(jobs::join(alone, {1, 2}) == std::vector<int>{1, 2});
   CHECK_THROWS_AS(jobs::throw_divergence(alone, scheduler::Diverged("x")), scheduler::Diverged);
@@ -212,24 +213,50 @@ processes { peer_timeout_seconds: 7 all_reduce: LIBRARY } devices: "cpu"
   if (engine::host::usable_cores() > 1) CHECK(found[0].devices.front().name != found[1].devices.front().name);
 }
 
-TEST_CASE("processes: a job with a server is for one process, and the error names its field", "[processes]") {
+TEST_CASE("processes: the warning of a high momentum counts the learners of all", "[processes]") {
   const tests::TemporaryDirectory directory;
   const std::string path = (directory.path() / "job.txtpb").string();
-  for (const auto& [scheme, field] : std::vector<std::pair<std::string, std::string>>{
-           {"async_sgd {}", "synchronization.async_sgd"},
-           {"sma {} switch { at_epoch: 1 async_sgd {} }", "synchronization.switch[0].async_sgd"}}) {
-    tests::write_text(path,
-                      "model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }\n"
-                      "devices: \"cpu\" synchronization { " +
-                          scheme + " }");
-    for (const std::string& thrown :
-         tests::messages_of_ranks(2, [&](World& world) { jobs::load_shared_job(world, path, {}); })) {
-      CHECK_THAT(thrown, ContainsSubstring(field + ": the learners of async_sgd are those of one process, and this run "
-                                                   "has 2 processes"));
-    }
-    CHECK(tests::messages_of_ranks(1, [&](World& world) { jobs::load_shared_job(world, path, {}); }) ==
-          std::vector<std::string>(1));
+  tests::write_text(path, R"(
+model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 } devices: "cpu"
+optimizer { sgd { momentum: 0.9 } } synchronization { async_sgd {} } learners { per_device { fixed: 2 } }
+)");
+  std::vector<std::vector<std::string>> warnings(2);
+  CHECK(tests::messages_of_ranks(2, [&](World& world) {
+          warnings[static_cast<std::size_t>(world.rank())] = jobs::load_shared_job(world, path, {}).warnings;
+        }) == std::vector<std::string>(2));
+  for (const std::vector<std::string>& of_rank : warnings) {
+    CHECK(std::ranges::count_if(of_rank, [](const std::string& text) {
+            return text.find("4 learners that push to a server without waiting") != std::string::npos;
+          }) == 1);
   }
+}
+
+TEST_CASE("processes: the histograms of staleness are added", "[processes]") {
+  std::vector<sma::StalenessCounts> sums(3);
+  CHECK(tests::messages_of_ranks(3, [&](World& world) {
+          scheduler::Progress own;
+          own.tasks = 5;
+          if (world.rank() == 1) own.staleness = {{0, 2}, {4, 3}};
+          if (world.rank() == 2) own.staleness = {{1, 1}, {4, 4}};
+          const scheduler::Progress sum = jobs::sum_over(world, own);
+          tests::expect(sum.tasks == 15, "the tasks of all");
+          sums[static_cast<std::size_t>(world.rank())] = sum.staleness;
+        }) == std::vector<std::string>(3));
+  for (const sma::StalenessCounts& sum : sums) CHECK(sum == sma::StalenessCounts{{0, 2}, {1, 1}, {4, 7}});
+}
+
+TEST_CASE("processes: requests count once all have had the strides of the lag, and of a shorter lag at once",
+          "[processes]") {
+  CHECK(tests::messages_of_ranks(2, [](World& world) {
+          jobs::Agreement agreement(world);
+          const auto stride = [&](bool saves, int lag) {
+            return agreement.after_stride({.save = saves && world.rank() == 1}, lag).save;
+          };
+          tests::expect(!stride(true, 3) && !stride(false, 3) && !stride(false, 3), "nothing for three strides");
+          tests::expect(stride(false, 3) && !stride(true, 3), "the request of three strides ago");
+          tests::expect(stride(false, 1), "the requests of all strides between the lags");
+          tests::expect(!stride(false, 1) && !stride(false, 1), "a request counts once");
+        }) == std::vector<std::string>(2));
 }
 
 TEST_CASE("processes: the bound of a search counts the learners of all", "[processes]") {

@@ -44,7 +44,7 @@ void compare_with_reference(const RigOptions& options, int rounds) {
   }
   const auto progress = rig.run(rounds);
   CHECK(progress.tasks == static_cast<std::int64_t>(reference.next_task));
-  CHECK(progress.loss_sum == Approx(regression.loss_sum()).epsilon(1e-4));
+  CHECK(progress.sums.loss() == Approx(regression.loss_sum()).epsilon(1e-4));
   CHECK(relative_distance(flatten(rig.scheduler().snapshot()), reference.central) < 2e-4);
 }
 

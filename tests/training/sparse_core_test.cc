@@ -141,20 +141,54 @@ TEST_CASE("delay window: no block begins early, and every block is completed onc
   }
 }
 
-TEST_CASE("delay window: a stop ends the pass after the blocks that have begun, for every worker") {
+TEST_CASE("delay window: while another process is silent, max_delay further blocks begin") {
+  for (const int delay : {0, 1, 4}) {
+    constexpr std::int64_t kBlocks = 12;
+    DelayWindow window(1, kBlocks, delay, 2);
+    std::atomic<std::int64_t> begun = 0;
+    std::atomic<std::int64_t> arrived = 0;
+    std::atomic<bool> is_early = false;
+    const auto arrive = [&](std::int64_t block) {
+      if (window.arrive(block)) window.finish(block);
+    };
+    std::jthread worker([&] {
+      for (std::int64_t block = 0; window.start(block); ++block) {
+        if (arrived < block - delay) is_early = true;
+        begun = block + 1;
+        begun.notify_all();
+        CHECK(window.publish(block));
+        arrive(block);
+      }
+    });
+    for (std::int64_t block = 0; block < kBlocks; ++block) {
+      for (std::int64_t now = begun; now < std::min(kBlocks, block + delay + 1); now = begun) begun.wait(now);
+      CHECK_FALSE(window.is_over());
+      arrived = block + 1;
+      arrive(block);
+    }
+    worker.join();
+    CHECK_FALSE(is_early);
+    CHECK(begun == kBlocks);
+    CHECK(window.is_over());
+    CHECK(window.wait_for_end() == kBlocks);
+  }
+}
+
+TEST_CASE("delay window: a stop at a block ends the pass max_delay blocks later, for every worker") {
   DelayWindow window(2, 10, 3);
-  for (std::int64_t block = 0; block < 3; ++block) REQUIRE(window.start(block));
-  window.stop();
-  CHECK_FALSE(window.start(3));
-  for (std::int64_t block = 0; block < 3; ++block) CHECK_FALSE(window.publish(block));
-  // The other worker still has to do its parts of all three.
-  for (std::int64_t block = 0; block < 3; ++block) {
+  for (std::int64_t block = 0; block < 4; ++block) REQUIRE(window.start(block));
+  for (std::int64_t block = 0; block < 4; ++block) CHECK_FALSE(window.publish(block));
+  // The other worker still has to do its parts of all that may have begun.
+  for (std::int64_t block = 0; block < 4; ++block) {
     REQUIRE(window.start(block));
     REQUIRE(window.publish(block));
+    if (block == 0) window.stop_after(block);
+    CHECK_FALSE(window.is_over());
     window.finish(block);
   }
-  CHECK_FALSE(window.start(3));
-  CHECK(window.wait_for_end() == 3);
+  CHECK_FALSE(window.start(4));
+  CHECK(window.is_over());
+  CHECK(window.wait_for_end() == 4);
 }
 
 TEST_CASE("delay window: nobody waits after cancel") {

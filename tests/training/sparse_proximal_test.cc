@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scheduler/sparse/coordinate_blocks.h"
+#include "scheduler/sparse/order_streams.h"
 #include "scheduler/sparse/proximal_solver.h"
 #include "sma/proximal_step.h"
 #include "tests/support/catch.h"
@@ -21,8 +22,6 @@ using scheduler::ProximalSolver;
 using tests::BlockDescent;
 using tests::LogisticProblem;
 
-constexpr std::uint64_t kOrderStream = 0x626C6F636B73;
-
 std::vector<std::vector<int>> floating(int workers) {
   return std::vector<std::vector<int>>(static_cast<std::size_t>(workers));
 }
@@ -31,7 +30,7 @@ std::vector<BlockDescent::Block> blocks_of(const ProximalOptions& options, std::
                                            std::uint64_t pass) {
   const auto blocks = scheduler::equal_blocks(static_cast<std::int64_t>(coordinates), options.blocks);
   std::vector<BlockDescent::Block> order;
-  for (const std::int64_t b : scheduler::random_order(options.blocks, options.seed, kOrderStream, pass)) {
+  for (const std::int64_t b : scheduler::random_order(options.blocks, options.seed, scheduler::kBlockOrder, pass)) {
     const auto& block = blocks[static_cast<std::size_t>(b)];
     order.push_back({static_cast<std::size_t>(block.first), static_cast<std::size_t>(block.end)});
   }
@@ -181,16 +180,20 @@ TEST_CASE("delayed proximal: no pass raises the objective, and similar features 
     ProximalSolver solver(rows, {.blocks = 8, .max_delay = delay, .l1 = 1e-3}, floating(2));
     double before = std::log(2.0);
     int undone = 0;
+    bool has_grown = false;
     ProximalPass last;
     for (std::uint64_t number = 0; number < 900; ++number) {
       if (number % 10 == 0) solver.reset_filter();
+      const double step = last.step;
       last = solver.pass(number);
+      has_grown = has_grown || last.step > step;
       CHECK(last.objective <= before * (1.0 + 1e-8));
       CHECK(last.objective == Approx(problem.objective(solver.coordinates())).epsilon(1e-9));
       before = last.objective;
       undone += last.is_undone ? 1 : 0;
     }
     CHECK(undone > 0);  // the full step is too long for these rows
+    CHECK(has_grown);   // a shorter step is tried again at twice its length
     CHECK(last.objective - least < 1e-4 * least);
   }
 }

@@ -278,8 +278,8 @@ TEST_CASE("re-estimated statistics are the mini-batches' statistics under z, and
         RigOptions loading = options_for({1});
         TrainingRig loaded(loading);
         loaded.scheduler().load(estimated.scheduler().snapshot());
-        CHECK(estimated.scheduler().evaluate(estimated.test_ring()).loss ==
-              Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss).epsilon(1e-5));
+        CHECK(estimated.scheduler().evaluate(estimated.test_ring()).loss() ==
+              Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss()).epsilon(1e-5));
       }
     }
   }
@@ -294,10 +294,10 @@ TEST_CASE("statistics are re-estimated with a changed number of learners", "[tra
     CAPTURE(learners);
     rig.resize({learners});
     rig.run(3);
-    const double loss = rig.scheduler().evaluate(rig.test_ring()).loss;
+    const double loss = rig.scheduler().evaluate(rig.test_ring()).loss();
     TrainingRig loaded(options_for({1}));
     loaded.scheduler().load(rig.scheduler().snapshot());
-    CHECK(loss == Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss).epsilon(1e-5));
+    CHECK(loss == Approx(loaded.scheduler().evaluate(loaded.test_ring()).loss()).epsilon(1e-5));
   }
 }
 

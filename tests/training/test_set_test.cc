@@ -112,10 +112,10 @@ TEST_CASE("without a validation set the test set is read after every epoch, and 
   const Trained blind = train(job_with(images("")), root.path());
   CHECK(blind.summary.status == RunStatus::kCompleted);
   CHECK(blind.summary.skipped_examples == kEpochs);  // one for each time that the test set was read
-  CHECK(blind.summary.best_test_accuracy.has_value());
+  CHECK(blind.summary.best_test.has_value());
   for (const jobs::EpochRow& row : blind.rows) {
-    CHECK(row.test_accuracy.has_value());
-    CHECK_FALSE(row.validation_accuracy.has_value());
+    CHECK(row.test.value("accuracy").has_value());
+    CHECK_FALSE(row.validation.value("accuracy").has_value());
   }
   // The first fill may be over before the run sets the observer.
   CHECK(blind.fills >= kEpochs);
@@ -128,15 +128,15 @@ TEST_CASE("without a validation set the test set is read after every epoch, and 
     CHECK(seeing.summary.skipped_examples == 1);
     REQUIRE(seeing.rows.size() == kEpochs);
     for (const jobs::EpochRow& row : seeing.rows) {
-      CHECK_FALSE(row.test_accuracy.has_value());
-      CHECK_FALSE(row.test_loss.has_value());
-      CHECK(row.validation_accuracy.has_value());
-      CHECK(row.validation_loss.has_value());
+      CHECK_FALSE(row.test.value("accuracy").has_value());
+      CHECK_FALSE(row.test.value("loss").has_value());
+      CHECK(row.validation.value("accuracy").has_value());
+      CHECK(row.validation.value("loss").has_value());
     }
-    CHECK(seeing.summary.test_accuracy.has_value());
-    CHECK(seeing.summary.test_loss.has_value());
-    CHECK_FALSE(seeing.summary.best_test_accuracy.has_value());
-    CHECK(seeing.summary.best_validation_accuracy.has_value());
+    CHECK(seeing.summary.test.value("accuracy").has_value());
+    CHECK(seeing.summary.test.value("loss").has_value());
+    CHECK_FALSE(seeing.summary.best_test.has_value());
+    CHECK(seeing.summary.best_validation.has_value());
     CHECK(seeing.fills >= kEpochs + 1);
     CHECK(seeing.fills <= kEpochs + 3);
   }
@@ -152,19 +152,19 @@ TEST_CASE("the validation set changes no byte of the model, and evaluation gives
   const Trained without = train(job_with(images("")), root.path(), blind);
   const Trained with = train(job_with(kOwnFiles), root.path(), seeing);
   CHECK(without.summary.model_sha256 == with.summary.model_sha256);
-  CHECK(without.summary.test_accuracy == with.summary.test_accuracy);
-  CHECK(without.summary.test_loss == with.summary.test_loss);
-  CHECK(without.rows.back().train_loss == with.rows.back().train_loss);
+  CHECK(without.summary.test.value("accuracy") == with.summary.test.value("accuracy"));
+  CHECK(without.summary.test.value("loss") == with.summary.test.value("loss"));
+  CHECK(without.rows.back().train.value("loss") == with.rows.back().train.value("loss"));
   jobs::RunContext context;
   context.data_root = root.path().string();
   const jobs::EvaluationResult again =
       jobs::evaluate_run(job_with(kOwnFiles), (seeing / "model.safetensors").string(), "", context);
-  CHECK(again.accuracy == with.summary.test_accuracy);
-  CHECK(again.loss == with.summary.test_loss);
+  CHECK(again.scores.value("accuracy") == with.summary.test.value("accuracy"));
+  CHECK(again.scores.value("loss") == with.summary.test.value("loss"));
   const jobs::EvaluationResult validation =
       jobs::evaluate_run(job_with(kOwnFiles), (seeing / "model.safetensors").string(), "", context,
                          {.set = jobs::EvaluationSet::kValidation});
-  CHECK(validation.accuracy == with.summary.validation_accuracy);
+  CHECK(validation.scores.value("accuracy") == with.summary.validation.value("accuracy"));
   CHECK(validation.examples == 18);
 }
 
@@ -176,7 +176,7 @@ TEST_CASE("patience ends a run by the validation set, and the test set is still 
   CHECK(early.rows.size() == 2);
   CHECK(early.summary.status == RunStatus::kCompleted);
   CHECK(early.summary.skipped_examples == 1);
-  CHECK(early.summary.test_accuracy.has_value());
+  CHECK(early.summary.test.value("accuracy").has_value());
 }
 
 TEST_CASE("a run that is stopped and one that goes on from there each read the test set once, at their ends",
@@ -207,22 +207,22 @@ TEST_CASE("a run that is stopped and one that goes on from there each read the t
     if (stops_after != 0) {
       CHECK(last.status == RunStatus::kStopped);
       CHECK(last.skipped_examples == 1);
-      CHECK(last.test_accuracy.has_value());
-      CHECK(last.validation_accuracy.has_value());
+      CHECK(last.test.value("accuracy").has_value());
+      CHECK(last.validation.value("accuracy").has_value());
     }
   }
   CHECK(last.status == RunStatus::kCompleted);
   CHECK(last.skipped_examples == 1);  // the look at the end of the stopped process came after its checkpoint
   CHECK(last.model_sha256 == whole.summary.model_sha256);
-  CHECK(last.test_accuracy == whole.summary.test_accuracy);
-  CHECK(last.test_loss == whole.summary.test_loss);
+  CHECK(last.test.value("accuracy") == whole.summary.test.value("accuracy"));
+  CHECK(last.test.value("loss") == whole.summary.test.value("loss"));
   REQUIRE(rows.size() == whole.rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CHECK(rows[i].epoch == whole.rows[i].epoch);
-    CHECK(rows[i].train_loss == whole.rows[i].train_loss);
-    CHECK(rows[i].validation_loss == whole.rows[i].validation_loss);
-    CHECK(rows[i].validation_accuracy == whole.rows[i].validation_accuracy);
-    CHECK_FALSE(rows[i].test_loss.has_value());
+    CHECK(rows[i].train.value("loss") == whole.rows[i].train.value("loss"));
+    CHECK(rows[i].validation.value("loss") == whole.rows[i].validation.value("loss"));
+    CHECK(rows[i].validation.value("accuracy") == whole.rows[i].validation.value("accuracy"));
+    CHECK_FALSE(rows[i].test.value("loss").has_value());
   }
 }
 
@@ -234,8 +234,8 @@ TEST_CASE("a run that diverges reports the test set of its last finite model", "
                                  root.path());
   CHECK(diverged.summary.status == RunStatus::kDiverged);
   CHECK(diverged.summary.skipped_examples == 1);
-  CHECK(diverged.summary.test_accuracy.has_value());
-  CHECK(diverged.summary.validation_accuracy.has_value());
+  CHECK(diverged.summary.test.value("accuracy").has_value());
+  CHECK(diverged.summary.validation.value("accuracy").has_value());
 }
 
 TEST_CASE("a run goes on from a checkpoint only with the same validation files", "[training]") {

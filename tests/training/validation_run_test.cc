@@ -82,16 +82,17 @@ TEST_CASE("the accuracy of training is reported by epoch, beside that of the tes
   write_contrary(directory.path());
   const Listener trained = listen(contrary_job(directory, {"training.target_accuracy=default"}));
   REQUIRE(trained.rows_.size() == 6);
-  CHECK(trained.rows_.back().train_accuracy.value() > 0.95);
-  CHECK(trained.rows_.back().test_accuracy.value() < 0.05);
+  CHECK(trained.rows_.back().train.value("accuracy").value() > 0.95);
+  CHECK(trained.rows_.back().test.value("accuracy").value() < 0.05);
   // The test set's images are those of the training set, with the other label. With tiny steps the predictions no
   // longer change after the first epoch.
   const Listener still =
       listen(contrary_job(directory, {"training.target_accuracy=default", "learning_rate.base=1e-30"}));
   REQUIRE(still.rows_.size() == 6);
-  CHECK(still.rows_.front().train_accuracy.value() < 1.0);
+  CHECK(still.rows_.front().train.value("accuracy").value() < 1.0);
   for (std::size_t i = 1; i < still.rows_.size(); ++i) {
-    CHECK(still.rows_[i].train_accuracy.value() == Approx(1.0 - still.rows_[i].test_accuracy.value()).margin(1e-12));
+    CHECK(still.rows_[i].train.value("accuracy").value() ==
+          Approx(1.0 - still.rows_[i].test.value("accuracy").value()).margin(1e-12));
   }
 }
 
@@ -100,10 +101,10 @@ TEST_CASE("the stop rule and the time to accuracy use the validation set if ther
   write_contrary(directory.path());
   const Listener blind = listen(contrary_job(directory, {}));
   CHECK(blind.summary_.status == RunStatus::kCompleted);
-  CHECK(blind.summary_.test_accuracy.value() < 0.1);
+  CHECK(blind.summary_.test.value("accuracy").value() < 0.1);
   CHECK(blind.summary_.accuracy_set == EvaluationSet::kTest);
-  CHECK_FALSE(blind.summary_.validation_accuracy.has_value());
-  CHECK_FALSE(blind.rows_.front().validation_loss.has_value());
+  CHECK_FALSE(blind.summary_.validation.value("accuracy").has_value());
+  CHECK_FALSE(blind.rows_.front().validation.value("loss").has_value());
 
   const Listener seeing = listen(contrary_job(directory, {kDivision}));
   const RunSummary& summary = seeing.summary_;
@@ -112,18 +113,18 @@ TEST_CASE("the stop rule and the time to accuracy use the validation set if ther
   CHECK(summary.status == RunStatus::kTargetReached);
   CHECK(summary.accuracy_set == EvaluationSet::kValidation);
   CHECK(summary.time_to_accuracy_seconds == seeing.rows_.back().elapsed_seconds);
-  CHECK(summary.validation_accuracy.value() >= 0.95);
-  CHECK(summary.test_accuracy.value() < 0.1);
-  CHECK(summary.best_validation_accuracy.value() >= *summary.validation_accuracy);
-  CHECK_FALSE(summary.best_test_accuracy.has_value());
+  CHECK(summary.validation.value("accuracy").value() >= 0.95);
+  CHECK(summary.test.value("accuracy").value() < 0.1);
+  CHECK(summary.best_validation.value() >= *summary.validation.value("accuracy"));
+  CHECK_FALSE(summary.best_test.has_value());
   CHECK(summary.examples == summary.epochs * 360);
   const jobs::EpochRow& last = seeing.rows_.back();
-  CHECK(last.validation_accuracy == summary.validation_accuracy);
-  CHECK(last.validation_loss == summary.validation_loss);
-  CHECK_FALSE(last.test_accuracy.has_value());
-  CHECK_FALSE(last.test_loss.has_value());
-  CHECK(last.decisive_accuracy() == last.validation_accuracy);
-  CHECK(last.decisive_loss() == last.validation_loss);
+  CHECK(last.validation.value("accuracy") == summary.validation.value("accuracy"));
+  CHECK(last.validation.value("loss") == summary.validation.value("loss"));
+  CHECK_FALSE(last.test.value("accuracy").has_value());
+  CHECK_FALSE(last.test.value("loss").has_value());
+  CHECK(last.decisive().value("accuracy") == last.validation.value("accuracy"));
+  CHECK(last.decisive().value("loss") == last.validation.value("loss"));
 }
 
 TEST_CASE("a time-to-accuracy study uses the validation set", "[training]") {
@@ -156,15 +157,15 @@ TEST_CASE("evaluating a saved model gives the run's reported result on either se
   const std::string model = (directory / "model.safetensors").string();
   const jobs::EvaluationResult test = jobs::evaluate_run(job, model, summary.model_sha256, {});
   CHECK(test.set == EvaluationSet::kTest);
-  CHECK(test.accuracy == summary.test_accuracy);
-  CHECK(test.loss == summary.test_loss);
+  CHECK(test.scores.value("accuracy") == summary.test.value("accuracy"));
+  CHECK(test.scores.value("loss") == summary.test.value("loss"));
   CHECK(test.examples == 5000);
   const jobs::EvaluationResult validation =
       jobs::evaluate_run(job, model, summary.model_sha256, {}, {.set = EvaluationSet::kValidation});
-  CHECK(validation.accuracy == summary.validation_accuracy);
-  CHECK(validation.loss == summary.validation_loss);
+  CHECK(validation.scores.value("accuracy") == summary.validation.value("accuracy"));
+  CHECK(validation.scores.value("loss") == summary.validation.value("loss"));
   CHECK(validation.examples == 2000);
-  CHECK(jobs::to_json(validation)["validation_accuracy"] == *summary.validation_accuracy);
+  CHECK(jobs::to_json(validation)["validation_accuracy"] == *summary.validation.value("accuracy"));
   try {
     jobs::evaluate_run(load("convnet-digits.txtpb", {}), model, "", {}, {.set = EvaluationSet::kValidation});
     FAIL("evaluated on a set that is not there");
@@ -190,8 +191,8 @@ TEST_CASE("with a validation set, rings and steps that gather images train the s
     session.validation_ring()->restart();
     session.scheduler().advance(session.training_ring(), 20);
     session.scheduler().drain();
-    losses[turn] = {session.scheduler().evaluate(*session.validation_ring()).loss,
-                    session.scheduler().evaluate(session.test_ring()).loss};
+    losses[turn] = {session.scheduler().evaluate(*session.validation_ring()).loss(),
+                    session.scheduler().evaluate(session.test_ring()).loss()};
     models.push_back(session.scheduler().snapshot());
     CHECK(session.warnings().empty());
     ++turn;
@@ -210,19 +211,18 @@ TEST_CASE("ratings are validated by their root mean squared error", "[training]"
   const Listener listener = listen(job, directory.path().string());
   const RunSummary& summary = listener.summary_;
   CHECK(summary.status == RunStatus::kCompleted);
-  CHECK_FALSE(summary.validation_accuracy.has_value());
-  CHECK_FALSE(summary.best_validation_accuracy.has_value());
-  REQUIRE(summary.validation_rmse.has_value());
-  CHECK(*summary.validation_rmse == std::sqrt(*summary.validation_loss));
-  CHECK(*summary.best_validation_rmse <= *summary.validation_rmse);
-  CHECK(listener.rows_.back().validation_rmse == summary.validation_rmse);
-  CHECK_FALSE(listener.rows_.back().test_rmse.has_value());
-  CHECK(summary.test_rmse.has_value());
-  CHECK_FALSE(summary.best_test_rmse.has_value());
-  CHECK_FALSE(listener.rows_.back().validation_accuracy.has_value());
+  CHECK_FALSE(summary.validation.value("accuracy").has_value());
+  REQUIRE(summary.validation.value("rmse").has_value());
+  CHECK(*summary.validation.value("rmse") == std::sqrt(*summary.validation.value("loss")));
+  CHECK(*summary.best_validation <= *summary.validation.value("rmse"));
+  CHECK(listener.rows_.back().validation.value("rmse") == summary.validation.value("rmse"));
+  CHECK_FALSE(listener.rows_.back().test.value("rmse").has_value());
+  CHECK(summary.test.value("rmse").has_value());
+  CHECK_FALSE(summary.best_test.has_value());
+  CHECK_FALSE(listener.rows_.back().validation.value("accuracy").has_value());
   const std::string model = (directory / "model.safetensors").string();
   const auto again = jobs::evaluate_run(job, model, summary.model_sha256, {}, {.set = EvaluationSet::kValidation});
-  CHECK(again.rmse == summary.validation_rmse);
+  CHECK(again.scores.value("rmse") == summary.validation.value("rmse"));
   CHECK(again.examples == kTrainingRatings / 10);
 }
 

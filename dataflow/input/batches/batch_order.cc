@@ -27,12 +27,10 @@ ShuffledOrder::ShuffledOrder(std::int64_t examples, std::int64_t batch_size, std
 }
 
 void ShuffledOrder::shuffle(Epoch& epoch, std::uint64_t number) const {
-  // Fisher and Yates shuffle, starting from the identity so that an epoch depends on no other.
+  // The shuffle starts from the identity, so that an epoch depends on no other.
   std::iota(epoch.examples.begin(), epoch.examples.end(), 0U);
   RandomSequence random(seed_, kShuffleStream, number);
-  for (std::size_t left = epoch.examples.size(); left > 1; --left) {
-    std::swap(epoch.examples[left - 1], epoch.examples[random.below(left)]);
-  }
+  dataflow::shuffle(std::span(epoch.examples), random);
   epoch.number = number;
 }
 

@@ -78,6 +78,8 @@ class BatchRing {
   // Also changes the share that is handed out from `first` on. At the start the share is the whole sequence.
   void restart(std::uint64_t first, const BatchShare& share);
   const BatchShare& share() const noexcept { return share_; }
+  // Number of batches of the whole sequence; none if it is endless.
+  std::optional<std::uint64_t> batches() const { return order_.batches(); }
 
  private:
   enum class State { kFree, kFilling, kReady, kOut };

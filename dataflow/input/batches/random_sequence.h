@@ -1,7 +1,10 @@
 // Random numbers that depend on a key only: the same on every machine, compiler and standard library, in any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <utility>
 
 namespace arbalest::dataflow {
 
@@ -43,5 +46,13 @@ class RandomSequence {
 
   std::uint64_t state_;
 };
+
+// Shuffles by Fisher and Yates' method. `values`: at most 2^32.
+template <typename T>
+void shuffle(std::span<T> values, RandomSequence& random) {
+  for (std::size_t left = values.size(); left > 1; --left) {
+    std::swap(values[left - 1], values[random.below(left)]);
+  }
+}
 
 }  // namespace arbalest::dataflow

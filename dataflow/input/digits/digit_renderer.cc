@@ -5,7 +5,8 @@
 #include "dataflow/input/digits/digit_renderer.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <experimental/simd>
 
 namespace arbalest::dataflow {
 namespace {
@@ -27,6 +28,10 @@ constexpr float kDimmest = 0.70F;
 constexpr float kStrongestNoise = 0.24F;  // as a part of half the range of bytes
 
 constexpr int kGrid = 4;  // nodes per side of the elastic distortion's grid
+
+constexpr int kLanes = 8;  // pixels that are computed at once
+using Lanes = std::experimental::fixed_size_simd<float, kLanes>;
+using std::experimental::element_aligned;
 
 class Uniform {
  public:
@@ -112,20 +117,22 @@ class DistanceField {
     const int right = pixel(std::max(a.x, b.x) + reach_ + 1.0F);
     const int top = pixel(std::min(a.y, b.y) - reach_);
     const int bottom = pixel(std::max(a.y, b.y) + reach_ + 1.0F);
-    for (int y = top; y < bottom; ++y) {
-      float* row = squares_.data() + y * kDigitSide;
-      const float py = static_cast<float>(y) - a.y;
-      for (int x = left; x < right; ++x) {
-        const float px = static_cast<float>(x) - a.x;
-        const float along = std::clamp((px * dx + py * dy) * inverse, 0.0F, 1.0F);
-        const float ex = px - along * dx;
-        const float ey = py - along * dy;
-        row[x] = std::min(row[x], ex * ex + ey * ey);
+    for (int x = left; x < right; x += kLanes) {
+      const int first = std::min(x, kDigitSide - kLanes);  // a pixel may be computed twice
+      const Lanes px([&](int lane) { return static_cast<float>(first + lane) - a.x; });
+      for (int y = top; y < bottom; ++y) {
+        const float py = static_cast<float>(y) - a.y;
+        const Lanes along = clamp((px * dx + py * dy) * inverse, Lanes(0.0F), Lanes(1.0F));
+        const Lanes ex = px - along * dx;
+        const Lanes ey = py - along * dy;
+        float* run = squares_.data() + y * kDigitSide + first;
+        min(Lanes(run, element_aligned), ex * ex + ey * ey).copy_to(run, element_aligned);
       }
     }
   }
 
-  const std::array<float, kDigitPixels>& squares() const noexcept { return squares_; }
+  // Returns the distances of kLanes pixels, in the order of rows.
+  Lanes distances(std::size_t first) const noexcept { return sqrt(Lanes(squares_.data() + first, element_aligned)); }
 
  private:
   static int pixel(float coordinate) noexcept {
@@ -155,14 +162,13 @@ void render_digit(const DigitStyle& style, RandomSequence& random,
       from = to;
     }
   }
-  for (std::size_t first = 0; first < kDigitPixels; first += 8) {
-    const std::uint64_t bits = random.next();  // one byte of noise for each of eight pixels
-    for (std::size_t i = 0; i < 8; ++i) {
-      const float distance = std::sqrt(field.squares()[first + i]);
-      const float ink = std::clamp((half_width - distance) / kEdge + 0.5F, 0.0F, 1.0F);
-      const float grain = static_cast<float>(bits >> (8 * i) & 0xFFU) - 127.5F;
-      image[first + i] = static_cast<std::uint8_t>(std::clamp(ink * brightness + grain * noise + 0.5F, 0.0F, 255.0F));
-    }
+  static_assert(kDigitPixels % kLanes == 0);
+  for (std::size_t first = 0; first < kDigitPixels; first += kLanes) {
+    const std::uint64_t bits = random.next();  // one byte of noise for each pixel
+    const Lanes ink = clamp((half_width - field.distances(first)) / kEdge + 0.5F, Lanes(0.0F), Lanes(1.0F));
+    const Lanes grain([&](int lane) { return static_cast<float>(bits >> (8 * lane) & 0xFFU) - 127.5F; });
+    const Lanes value = clamp(ink * brightness + grain * noise + 0.5F, Lanes(0.0F), Lanes(255.0F));
+    for (std::size_t lane = 0; lane < kLanes; ++lane) image[first + lane] = static_cast<std::uint8_t>(value[lane]);
   }
 }
 

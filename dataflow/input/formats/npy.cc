@@ -90,7 +90,7 @@ template <typename Pixel>
 std::unique_ptr<StoredImages<Pixel>> load_npy(const NpySource& source) {
   std::vector<Pixel> pixels = read_images<Pixel>(source);
   const std::size_t images = pixels.size() / static_cast<std::size_t>(source.expected.image().elements());
-  std::vector<std::int32_t> labels = source.labels.empty() ? std::vector<std::int32_t>(images, 0) : read_labels(source);
+  std::vector<std::int32_t> labels = read_labels(source);
   if (images != labels.size()) {
     fail(ErrorKind::kData, "{} holds {} images but {} holds {} labels; the files do not belong together",
          source.images.string(), images, source.labels.string(), labels.size());

@@ -14,7 +14,7 @@ namespace arbalest::dataflow {
 struct NpySource {
   std::string name;
   std::filesystem::path images;  // [n, c, h, w]; dimensions of extent 1 may be missing
-  std::filesystem::path labels;  // integers of any size [n], in [0, classes); "": there are none, and all are 0
+  std::filesystem::path labels;  // integers of any size [n], in [0, classes)
   InputDescription expected;
   Normalization normalization;
 };

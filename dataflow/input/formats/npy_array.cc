@@ -69,6 +69,22 @@ std::vector<T> read_content(InputFile& file, const NpyHeader& header, std::uint6
   return content;
 }
 
+// `doubles`: the numbers as the file has them, if it has float64.
+std::vector<float> read_numbers(InputFile& file, const NpyHeader& header, std::string_view what,
+                                std::vector<double>& doubles) {
+  if (header.type == "<f4") return read_content<float>(file, header, sizeof(float));
+  if (header.type != "<f8") {
+    fail(ErrorKind::kData,
+         "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8'); "
+         "astype(numpy.float32) makes them so",
+         file.path().string(), header.type, what);
+  }
+  doubles = read_content<double>(file, header, sizeof(double));
+  std::vector<float> numbers(doubles.size());
+  std::ranges::transform(doubles, numbers.begin(), [](double number) { return static_cast<float>(number); });
+  return numbers;
+}
+
 }  // namespace
 
 NpyHeader read_npy_header(InputFile& file) {
@@ -123,22 +139,15 @@ std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t in
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
+std::vector<float> read_numbers(InputFile& file, const NpyHeader& header, std::string_view what) {
+  std::vector<double> unused;
+  return read_numbers(file, header, what, unused);
+}
+
 std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what,
                                std::size_t per_record) {
-  std::vector<float> numbers;
   std::vector<double> doubles;
-  if (header.type == "<f4") {
-    numbers = read_content<float>(file, header, sizeof(float));
-  } else if (header.type == "<f8") {
-    doubles = read_content<double>(file, header, sizeof(double));
-    numbers.resize(doubles.size());
-    std::ranges::transform(doubles, numbers.begin(), [](double number) { return static_cast<float>(number); });
-  } else {
-    fail(ErrorKind::kData,
-         "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8'); "
-         "astype(numpy.float32) makes them so",
-         file.path().string(), header.type, what);
-  }
+  std::vector<float> numbers = read_numbers(file, header, what, doubles);
   const auto wrong = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
   if (wrong == numbers.end()) return numbers;
   const auto place = static_cast<std::size_t>(wrong - numbers.begin());

@@ -32,9 +32,11 @@ std::size_t integer_bytes(const std::string& type);
 // An element of an integer array of `bytes` bytes each. Unsigned values above 2^62 are returned as 2^62.
 std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t index);
 
-// Reads all numbers of an array of type '<f4' or '<f8', with `per_record` numbers per record. Throws ErrorKind::kData
-// for another type, and for a number that is not finite as float32; the error names the record and, if a record has
-// several numbers, the element. `what`: what the numbers are, for errors: "target".
+// Reads all numbers of an array of type '<f4' or '<f8' as float32, also those that are not finite. Throws
+// ErrorKind::kData for another type. `what`: what the numbers are, for errors: "target".
+std::vector<float> read_numbers(InputFile& file, const NpyHeader& header, std::string_view what);
+// Reads them as read_numbers does, `per_record` to a record. Also throws for a number that is not finite as float32;
+// the error names the record and, if a record has several numbers, the element.
 std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what, std::size_t per_record);
 
 }  // namespace arbalest::dataflow

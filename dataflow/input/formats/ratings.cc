@@ -104,7 +104,7 @@ std::size_t Ratings::memory_bytes() const noexcept {
 std::unique_ptr<Ratings> load_ratings(const RatingsSource& source) {
   std::vector<std::int32_t> ids = read_ids(source);
   const std::size_t records = ids.size() / source.expected.ids().size();
-  std::vector<float> targets = source.targets.empty() ? std::vector<float>(records, 0.0F) : read_targets(source);
+  std::vector<float> targets = read_targets(source);
   if (records != targets.size()) {
     fail(ErrorKind::kData, "{} holds {} records but {} holds {} targets; the files do not belong together",
          source.ids.string(), records, source.targets.string(), targets.size());

@@ -40,7 +40,7 @@ class Ratings final : public Dataset {
 struct RatingsSource {
   std::string name;
   std::filesystem::path ids;      // integers of any size [n, columns]
-  std::filesystem::path targets;  // float32 or float64 [n]; "": there are none, and all are 0
+  std::filesystem::path targets;  // float32 or float64 [n]
   InputDescription expected;
 };
 

@@ -1,5 +1,9 @@
 #include "dataflow/layers/outputs/classification.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
@@ -24,7 +28,16 @@ void check_inputs(std::span<const Shape> inputs) {
 
 Shape SoftmaxCrossEntropyLayer::output_shape(std::span<const Shape> inputs) const {
   check_inputs(inputs);
+  if (inputs[0][1] < 2) {
+    engine::fail(engine::ErrorKind::kInvalidJob,
+                 "needs the logits of two classes or more, not one: the probability of a single class is always 1; for "
+                 "yes and no take two classes, and a layer before it with units: 2");
+  }
   return {1};
+}
+
+Metrics SoftmaxCrossEntropyLayer::metrics(std::span<const Shape> /*inputs*/) const {
+  return {{.name = "loss", .title = "loss"}};
 }
 
 // exp, sum, division and difference per logit.
@@ -39,13 +52,36 @@ engine::OperatorSpec SoftmaxCrossEntropyLayer::operator_spec(std::span<const eng
 
 Shape AccuracyLayer::output_shape(std::span<const Shape> inputs) const {
   check_inputs(inputs);
-  return {2};
+  for (const std::int32_t k : top_k_) {
+    if (!is_chosen_ || k < inputs[0][1]) continue;
+    throw LayerError("top_k", fmt::format("top_k must be below the number of classes, {}, not {}; otherwise every "
+                                          "label is among them",
+                                          inputs[0][1], k));
+  }
+  return {1 + static_cast<std::int64_t>(top_k_.size())};
+}
+
+Metrics AccuracyLayer::metrics(std::span<const Shape> inputs) const {
+  constexpr std::int64_t kManyClasses = 100;
+  const std::int64_t classes = inputs[0][1];
+  Metrics metrics = {{.name = "accuracy", .title = "accuracy", .unit = MetricUnit::kFraction, .is_score = true}};
+  for (const std::int32_t k : top_k_) {
+    metrics.push_back({.name = fmt::format("top{}_accuracy", k),
+                       .title = fmt::format("top-{} accuracy", k),
+                       .unit = MetricUnit::kFraction,
+                       .sum = static_cast<int>(metrics.size()),
+                       .is_brief = is_chosen_ || classes >= kManyClasses,
+                       .is_trivial = k >= classes});
+  }
+  return metrics;
 }
 
 std::int64_t AccuracyLayer::forward_flops(std::span<const Shape> inputs) const { return inputs[0].elements(); }
 
 engine::OperatorSpec AccuracyLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
-  return engine::AccuracySpec{inputs[0], inputs[1]};
+  std::vector<std::int32_t> top = {1};
+  top.insert(top.end(), top_k_.begin(), top_k_.end());
+  return engine::AccuracySpec{inputs[0], inputs[1], std::move(top)};
 }
 
 }  // namespace arbalest::dataflow

@@ -1,5 +1,5 @@
 // Layers that compare logits [n, classes] with labels [n]: the loss `softmax_cross_entropy { weight: 0.4 }` and the
-// metric `accuracy {}`. Inputs: logits, labels.
+// metrics `accuracy { top_k: 3 }`. Inputs: logits, labels.
 #pragma once
 
 #include "dataflow/layer.h"
@@ -18,6 +18,7 @@ class SoftmaxCrossEntropyLayer final : public Layer {
   std::string_view kind() const override { return "softmax_cross_entropy"; }
   LayerRole role() const override { return LayerRole::kLoss; }
   int input_count() const override { return 2; }
+  Metrics metrics(std::span<const engine::Shape> inputs) const override;
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
@@ -26,14 +27,27 @@ class SoftmaxCrossEntropyLayer final : public Layer {
   Options options_;
 };
 
+// The accuracy, and the share of examples whose label is among the k largest logits, for each k of `top_k`.
 class AccuracyLayer final : public Layer {
  public:
+  static constexpr int kMaxTopK = engine::kMaxRankCounts - 1;  // the most numbers in top_k
+
+  // Top-5 accuracy, which the terminal shows for models with many classes only.
+  AccuracyLayer() = default;
+  // `top_k`: different numbers above 1, at most kMaxTopK of them.
+  explicit AccuracyLayer(std::vector<std::int32_t> top_k) : top_k_(std::move(top_k)), is_chosen_(true) {}
+
   std::string_view kind() const override { return "accuracy"; }
   LayerRole role() const override { return LayerRole::kMetric; }
   int input_count() const override { return 2; }
+  Metrics metrics(std::span<const engine::Shape> inputs) const override;
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+
+ private:
+  std::vector<std::int32_t> top_k_ = {5};
+  bool is_chosen_ = false;  // whether the job names the numbers
 };
 
 }  // namespace arbalest::dataflow

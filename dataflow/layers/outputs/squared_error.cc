@@ -18,6 +18,16 @@ Shape SquaredErrorLayer::output_shape(std::span<const Shape> inputs) const {
   return {1};
 }
 
+// In evaluation the loss is the mean squared error, so its root needs no sum of its own. Training multiplies it.
+Metrics SquaredErrorLayer::metrics(std::span<const Shape> /*inputs*/) const {
+  return {{.name = "loss", .title = "loss"},
+          {.name = "rmse",
+           .title = "RMSE",
+           .form = MetricForm::kRootOfMean,
+           .is_score = true,
+           .in_training = weight_ == 1.0F}};
+}
+
 // Difference, square and sum.
 std::int64_t SquaredErrorLayer::forward_flops(std::span<const Shape> inputs) const { return 3 * inputs[0].elements(); }
 

@@ -14,6 +14,7 @@ class SquaredErrorLayer final : public Layer {
   LayerRole role() const override { return LayerRole::kLoss; }
   int input_count() const override { return 2; }
   engine::DType label_type() const override { return engine::DType::kFloat32; }
+  Metrics metrics(std::span<const engine::Shape> inputs) const override;
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;

@@ -1,4 +1,4 @@
-// A barrier for the streams of an all-reduce, which a failing rank can break for all ranks.
+// A barrier for the streams of an all-reduce or exchange, which a failing rank can break for all ranks.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,8 @@ namespace arbalest::engine::cpu {
 
 class Meeting {
  public:
-  explicit Meeting(int ranks) : ranks_(ranks) {}
+  // `what`: what the ranks do together, for errors.
+  explicit Meeting(int ranks, const char* what = "all-reduce") : ranks_(ranks), what_(what) {}
 
   void arrive_and_wait() {
     std::unique_lock lock(mutex_);
@@ -37,10 +38,11 @@ class Meeting {
 
  private:
   void check() const {
-    if (broken_) fail(ErrorKind::kPeer, "another device of the all-reduce has failed");
+    if (broken_) fail(ErrorKind::kPeer, "another device of the {} has failed", what_);
   }
 
   const int ranks_;
+  const char* const what_;
   std::mutex mutex_;
   std::condition_variable all_here_;
   int arrived_ = 0;

@@ -244,8 +244,8 @@ std::exception_ptr CpuStream::run(Command& command) {
   if (failed_) {
     abandon(command.work);
   } else {
-    if (options_.observer != nullptr) options_.observer->before_task(*this, command.task);
     try {
+      if (options_.observer != nullptr) options_.observer->before_task(*this, command.task);
       execute(command.work, command.task.label);
     } catch (...) {
       const bool from_elsewhere = std::holds_alternative<Event>(command.work);

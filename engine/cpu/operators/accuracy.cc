@@ -1,3 +1,5 @@
+#include <array>
+
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
 #include "engine/cpu/operators/operators.h"
@@ -25,27 +27,27 @@ std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareO
   const Shape& shape = spec.logits.shape();
   ARBALEST_CHECK(shape.rank() == 2 && spec.labels.shape() == Shape{shape[0]});
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
+  ARBALEST_CHECK(!spec.top.empty() && spec.top.size() <= kMaxRankCounts);
 
   Program forward(engine);
   const Operand logits =
       forward.read_as({Role::kInput, descriptor(spec.logits)}, plain_descriptor(shape, DType::kFloat32));
-  forward.add([logits, examples = shape[0], classes = shape[1]](const TaskContext&, const Addresses& addresses) {
+  forward.add([logits, examples = shape[0], classes = shape[1], top = spec.top](const TaskContext&,
+                                                                                const Addresses& addresses) {
     const auto* rows = logits.at<const float>(addresses);
     const auto* labels = static_cast<const std::int32_t*>(addresses[Role::kLabels]);
-    std::int64_t correct = 0;
-    std::int64_t correct_top5 = 0;
+    std::array<std::int64_t, kMaxRankCounts> counts{};
     for (std::int64_t n = 0; n < examples; ++n) {
       const std::int64_t rank = rank_of(rows + n * classes, classes, labels[n]);
-      correct += rank == 0 ? 1 : 0;
-      correct_top5 += rank >= 0 && rank < kTopRanks ? 1 : 0;
+      if (rank < 0) continue;
+      for (std::size_t k = 0; k < top.size(); ++k) counts[k] += rank < top[k] ? 1 : 0;
     }
     auto* result = static_cast<float*>(addresses[Role::kOutput]);
-    result[0] = static_cast<float>(correct);
-    result[1] = static_cast<float>(correct_top5);
+    for (std::size_t k = 0; k < top.size(); ++k) result[k] = static_cast<float>(counts[k]);
   });
 
   OperatorTraits traits;
-  traits.output = make_layout(plain_descriptor({2}, DType::kFloat32));
+  traits.output = make_layout(plain_descriptor({static_cast<std::int64_t>(spec.top.size())}, DType::kFloat32));
   return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
 }
 

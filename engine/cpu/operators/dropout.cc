@@ -40,6 +40,28 @@ void mask_range(const T* source, T* target, std::int64_t begin, std::int64_t end
   }
 }
 
+// Masks rows [begin, end) of a block of columns, by the numbers that its elements have in the whole tensors. Target may
+// be source.
+template <typename T>
+void mask_block(const T* source, T* target, const Shape& shape, std::int64_t begin, std::int64_t end,
+                const ColumnBlock& block, const elementwise::DropoutMask& own) {
+  const std::int64_t width = shape[1];
+  const std::int64_t examples = shape[0] / block.ranks;
+  for (std::int64_t row = begin; row < end; ++row) {
+    elementwise::DropoutMask mask = own;
+    mask.task = own.task - static_cast<std::uint64_t>(block.rank) + static_cast<std::uint64_t>(row / examples);
+    const std::int64_t first = (row % examples * block.ranks + block.rank) * width;
+    elementwise::PhiloxCounter random{};
+    for (std::int64_t i = 0; i < width; ++i) {
+      const std::int64_t element = first + i;
+      if (i == 0 || element % 4 == 0)
+        random = elementwise::dropout_words(mask, static_cast<std::uint32_t>(element / 4));
+      const float value = elementwise::load(source[row * width + i]);
+      elementwise::store(elementwise::dropout(value, random.words[element % 4], mask), target[row * width + i]);
+    }
+  }
+}
+
 // target = source under the mask of the running step. Elements are numbered in canonical order, so other layouts are
 // copied to that order.
 Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role from, Role to) {
@@ -50,6 +72,8 @@ Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role f
   const Operand source = program.read_as({from, tensor}, plain);
   const Operand masked = source.role == Role::kScratch ? source : target;
   const std::int64_t elements = spec.input.shape().elements();
+  const Shape shape = spec.input.shape();
+  const std::optional<ColumnBlock> block = spec.block;
   const elementwise::DropoutConstants constants = elementwise::dropout_constants(spec.layer, spec.ratio);
   with_elements(spec.input.dtype(), [&]<typename T>(ElementKind<T>) {
     program.add([=](const TaskContext& context, const Addresses& addresses) {
@@ -57,6 +81,14 @@ Program make_masking(const dnnl::engine& engine, const DropoutSpec& spec, Role f
       const elementwise::DropoutMask mask{step->seed, step->task, constants};
       const auto* read = source.at<const T>(addresses);
       auto* written = masked.at<T>(addresses);
+      if (block) {
+        for_each_part(context.threads, context.threads, [&](std::int64_t part) {
+          const std::int64_t rows = shape[0];
+          mask_block(read, written, shape, rows * part / context.threads, rows * (part + 1) / context.threads, *block,
+                     mask);
+        });
+        return;
+      }
       for_ranges(context.threads, elements,
                  [&](std::int64_t begin, std::int64_t end) { mask_range(read, written, begin, end, mask); });
     });
@@ -80,6 +112,7 @@ std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOp
                                         const dnnl::engine& engine) {
   ARBALEST_CHECK(spec.ratio >= 0.0F && spec.ratio < 1.0F);
   ARBALEST_CHECK(spec.input.shape().elements() <= elementwise::kMaxDropoutElements);
+  ARBALEST_CHECK(!spec.block || spec.input.shape().rank() == 2);
   OperatorTraits traits;
   traits.output = spec.input;
   traits.in_place_forward = true;

@@ -48,5 +48,7 @@ std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const Prep
                                         const dnnl::engine& engine);
 std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options,
                                         const dnnl::engine& engine);
+std::unique_ptr<Operator> make_operator(const ExchangeSpec& spec, const PrepareOptions& options,
+                                        const dnnl::engine& engine);
 
 }  // namespace arbalest::engine::cpu

@@ -20,7 +20,7 @@ dnnl::memory::desc in_blocks(const Shape& images) {
 }  // namespace
 
 // Speed relative to oneDNN's direct kernels, measured on a core of an Emerald Rapids Xeon (bench/results,
-// "predict"): 1.5 to 2.5 with 16 to 128 channels, and 2.4 for LeNet's 5 x 5 kernels, whose channels oneDNN pads. With
+// "predict"): 1.0 to 2.6 with 16 to 128 channels, and 2.4 for LeNet's 5 x 5 kernels, whose channels oneDNN pads. With
 // 256 channels oneDNN's own kernels of this kind are faster.
 bool prefers_transformed_weights(const Conv2dSpec& spec, const PrepareOptions& options) {
   constexpr std::int64_t kFewest = 16;

@@ -2,8 +2,6 @@
 // to canonical order does not exist.
 #pragma once
 
-#include <optional>
-
 #include "engine/layout.h"
 
 namespace arbalest::engine::cpu {

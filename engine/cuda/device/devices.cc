@@ -3,6 +3,7 @@
 #include "engine/cuda/device/check.h"
 #include "engine/cuda/device/device.h"
 #include "engine/cuda/device/nccl.h"
+#include "engine/cuda/exchange/gpu_exchange.h"
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 
@@ -54,10 +55,22 @@ std::unique_ptr<Device> open_cuda_device(const DeviceSpec& spec, const DeviceOpt
   return std::make_unique<cuda::CudaDevice>(spec, options);
 }
 
-std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices, process::World& world) {
+namespace {
+
+std::vector<int> ordinals_of(std::span<Device* const> devices) {
   std::vector<int> ordinals;
   for (Device* device : devices) ordinals.push_back(static_cast<cuda::CudaDevice&>(*device).ordinal());
-  return cuda::make_nccl_collective(ordinals, world);
+  return ordinals;
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> devices, process::World& world) {
+  return cuda::make_nccl_collective(ordinals_of(devices), world);
+}
+
+std::shared_ptr<ExchangeGroup> make_cuda_exchange(std::span<Device* const> devices, process::World& world) {
+  return cuda::make_nccl_exchange(ordinals_of(devices), world);
 }
 
 std::vector<std::string> cuda_kernel_choices(const Device& device) {

@@ -31,10 +31,16 @@ void* take(std::size_t bytes) {
 }  // namespace
 
 Buffer allocate_device(std::size_t bytes) {
+  Buffer buffer = allocate_workspace(bytes);
+  if (bytes == 0) return buffer;
+  ARBALEST_CUDA(cudaMemsetAsync(buffer.data(), 0, bytes, cudaStreamPerThread));
+  ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
+  return buffer;
+}
+
+Buffer allocate_workspace(std::size_t bytes) {
   if (bytes == 0) return {};
   Buffer buffer(take(bytes), bytes, release_device);
-  void* data = buffer.data();
-  ARBALEST_CUDA(cudaMemsetAsync(data, 0, bytes, cudaStreamPerThread));
   ARBALEST_CUDA(cudaStreamSynchronize(cudaStreamPerThread));
   return buffer;
 }

@@ -1,5 +1,5 @@
-// Allocates device memory and pinned host memory. Both allocate functions zero the memory, block the host, and return
-// an empty Buffer for 0 bytes. If memory is short, they throw ErrorKind::kOutOfMemory and change nothing.
+// Allocates device memory and pinned host memory. The allocate functions block the host, and return an empty Buffer for
+// 0 bytes. If memory is short, they throw ErrorKind::kOutOfMemory and change nothing.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,12 @@
 namespace arbalest::engine::cuda {
 
 // Allocates from the current device's memory pool (cudaMallocAsync). The pool grows on demand and keeps freed memory
-// for reuse.
+// for reuse. The memory is zero.
 Buffer allocate_device(std::size_t bytes);
-// Allocates pinned host memory. The host and all devices use the same address for it (unified addressing).
+// As allocate_device, but the memory holds anything: for libraries, which write it before they read it.
+Buffer allocate_workspace(std::size_t bytes);
+// Allocates pinned host memory, which is zero. The host and all devices use the same address for it (unified
+// addressing).
 Buffer allocate_mapped(std::size_t bytes);
 // Makes the pool of device `ordinal` keep freed memory for reuse. Call once per device.
 void keep_freed_memory(int ordinal);

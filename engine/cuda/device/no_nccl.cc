@@ -2,12 +2,15 @@
 #include <string>
 
 #include "engine/cuda/device/nccl.h"
+#include "engine/cuda/exchange/gpu_exchange.h"
 #include "engine/error.h"
 #include "engine/process/world.h"
 
 namespace arbalest::engine::cuda {
 
-std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals, process::World& world) {
+namespace {
+
+[[noreturn]] void fail_without_nccl(const std::vector<int>& ordinals, const process::World& world) {
   const std::string gpus = world.size() > 1 ? fmt::format("the GPUs of the {} processes", world.size())
                                             : fmt::format("the {} GPUs of the job", ordinals.size());
   fail(ErrorKind::kDevice,
@@ -15,6 +18,16 @@ std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinal
        "or "
        "the Python package nvidia-nccl) and build Arbalest again",
        gpus, world.size() > 1 ? " and start one process" : "");
+}
+
+}  // namespace
+
+std::unique_ptr<Collective> make_nccl_collective(const std::vector<int>& ordinals, process::World& world) {
+  fail_without_nccl(ordinals, world);
+}
+
+std::shared_ptr<GpuExchange> make_nccl_exchange(const std::vector<int>& ordinals, process::World& world) {
+  fail_without_nccl(ordinals, world);
 }
 
 std::vector<LibraryVersion> nccl_versions() { return {}; }

@@ -54,7 +54,7 @@ CudaStream::CudaStream(Options options, CaptureGate& gate)
   context_.partials = partials_.as<float>();
   context_.arrivals = arrivals_.as<unsigned>();
   if (!runs_operators) return;
-  cublas_workspace_ = allocate_device(kCublasWorkspace);
+  cublas_workspace_ = allocate_workspace(kCublasWorkspace);
   libraries_ = std::make_unique<LibraryHandles>(options_.ordinal, stream_.get(), gate_);
   ARBALEST_CUDA(cublasSetWorkspace(libraries_->cublas(), cublas_workspace_.data(), kCublasWorkspace));
   // Without this flag, partial sums of bfloat16 products may be rounded before they are added.

@@ -45,17 +45,38 @@ __global__ void mask_channels_last(const T* source, T* target, std::int64_t elem
   }
 }
 
+// A block of columns, by the numbers that its elements have in the whole tensors (ops/dropout.h). [rows, width]
+__global__ void mask_columns(const float* source, float* target, std::int64_t rows, std::int64_t width,
+                             ColumnBlock block, const StepParameters* step, elementwise::DropoutConstants constants) {
+  const std::int64_t examples = rows / block.ranks;
+  for (std::int64_t i = first_element(); i < rows * width; i += element_step()) {
+    const std::int64_t row = i / width;
+    const std::int64_t owner = row / examples;  // the rank whose mini-batch the row belongs to
+    const elementwise::DropoutMask mask{step->seed, step->task + static_cast<std::uint64_t>(owner - block.rank),
+                                        constants};
+    const std::int64_t e = ((row - owner * examples) * block.ranks + block.rank) * width + i % width;
+    const elementwise::PhiloxCounter random = elementwise::dropout_words(mask, static_cast<std::uint32_t>(e / 4));
+    const std::uint32_t low = e % 2 == 0 ? random.words[0] : random.words[1];
+    const std::uint32_t high = e % 2 == 0 ? random.words[2] : random.words[3];
+    target[i] = elementwise::dropout(source[i], e % 4 < 2 ? low : high, mask);
+  }
+}
+
 class Masking {
  public:
   explicit Masking(const DropoutSpec& spec)
       : shape_(spec.input.shape()),
         is_bfloat16_(is_bfloat16(spec.input)),
         channels_last_(order_of(spec.input) == Order::kChannelsLast),
+        block_(spec.block),
         constants_(elementwise::dropout_constants(spec.layer, spec.ratio)) {}
 
   // Enqueues target = source under the mask of the running step.
   void enqueue(const void* source, void* target, const StepParameters* step, cudaStream_t stream) const {
-    if (is_bfloat16_) {
+    if (block_) {
+      launch(mask_columns, blocks_for(shape_.elements()), stream, static_cast<const float*>(source),
+             static_cast<float*>(target), shape_[0], shape_[1], *block_, step, constants_);
+    } else if (is_bfloat16_) {
       enqueue_of(static_cast<const BFloat16*>(source), static_cast<BFloat16*>(target), step, stream);
     } else {
       enqueue_of(static_cast<const float*>(source), static_cast<float*>(target), step, stream);
@@ -77,6 +98,7 @@ class Masking {
   Shape shape_;
   bool is_bfloat16_;
   bool channels_last_;
+  std::optional<ColumnBlock> block_;
   elementwise::DropoutConstants constants_;
 };
 
@@ -84,6 +106,7 @@ class Masking {
 
 std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options) {
   ARBALEST_CHECK(spec.ratio >= 0.0F && spec.ratio < 1.0F);
+  ARBALEST_CHECK(!spec.block || (spec.input.shape().rank() == 2 && !is_bfloat16(spec.input)));
   ARBALEST_CHECK(spec.input.shape().elements() <= elementwise::kMaxDropoutElements);
   OperatorTraits traits;
   traits.output = spec.input;

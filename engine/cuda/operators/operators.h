@@ -28,5 +28,6 @@ std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const Prepare
 std::unique_ptr<Operator> make_operator(const EmbeddingSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options);
+std::unique_ptr<Operator> make_operator(const ExchangeSpec& spec, const PrepareOptions& options);
 
 }  // namespace arbalest::engine::cuda

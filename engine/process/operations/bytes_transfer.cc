@@ -1,10 +1,10 @@
 #include "engine/process/operations/bytes_transfer.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
 #include "engine/error.h"
+#include "engine/process/operations/pieces.h"
 
 namespace arbalest::engine::process {
 
@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::uint32_t kHeaderToken = 0;
 constexpr std::uint32_t kPieceToken = 1;
-
-// Calls post(begin, size) for each piece. Returns the number of pieces.
-template <typename Post>
-std::size_t for_pieces(std::size_t bytes, const Post& post) {
-  std::size_t pieces = 0;
-  for (std::size_t begin = 0; begin < bytes; begin += kMaxMessageBytes, ++pieces) {
-    post(begin, std::min(kMaxMessageBytes, bytes - begin));
-  }
-  return pieces;
-}
 
 }  // namespace
 
@@ -58,8 +48,12 @@ void IncomingBytes::start(Transport& transport, int peer, int channel, TransferK
   channel_ = channel;
   kind_ = kind;
   on_arrival_ = std::move(on_arrival);
+  receive_next();
+}
+
+void IncomingBytes::receive_next() {
   done_ = false;
-  transport.receive(peer, channel, std::as_writable_bytes(std::span(&header_, 1)), {this, kHeaderToken});
+  transport_->receive(peer_, channel_, std::as_writable_bytes(std::span(&header_, 1)), {this, kHeaderToken});
 }
 
 void IncomingBytes::on_message(std::uint32_t token, std::size_t bytes) {

@@ -11,7 +11,7 @@
 
 namespace arbalest::engine::process {
 
-enum class TransferKind : std::uint32_t { kBroadcast = 1, kGather = 2, kFlags = 3, kDirect = 4 };
+enum class TransferKind : std::uint32_t { kBroadcast = 1, kGather = 2, kFlags = 3, kDirect = 4, kLetter = 5 };
 
 // The header tells to which operation a message belongs, so that processes which have lost step are noticed.
 struct TransferHeader {
@@ -43,6 +43,8 @@ class IncomingBytes final : public Listener {
  public:
   // `on_arrival` is called when the payload is complete.
   void start(Transport& transport, int peer, int channel, TransferKind kind, std::function<void()> on_arrival);
+  // Receives again from the same rank on the same channel. `on_arrival` may call it, as the last thing that it does.
+  void receive_next();
   bool done() const noexcept { return done_; }
   std::string& payload() noexcept { return payload_; }
 

@@ -42,6 +42,13 @@ constexpr bool comes_before(int channel, int other) {
 
 // Messages from one rank to another have this channel. They meet in the order in which they are sent and received.
 inline constexpr int kDirectChannel = all_reduce_channel(kAllReduceChannels - 1) + 2;
-static_assert(kDirectChannel <= kMaxChannel);
+// Letters have a channel of their own, because they may cross such messages (letters.h).
+inline constexpr int kLetterChannel = kDirectChannel + 1;
+// The exchanges of a split model follow each other in the same order on all ranks, so their messages meet in order.
+inline constexpr int kExchangeChannel = kLetterChannel + 1;
+static_assert(kExchangeChannel <= kMaxChannel);
+
+// Returns whether an operation goes on beside those that all ranks start in the same order.
+constexpr bool is_beside(int channel) { return channel == kDirectChannel || channel == kLetterChannel; }
 
 }  // namespace arbalest::engine::process

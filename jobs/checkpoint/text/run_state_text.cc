@@ -1,5 +1,7 @@
 #include "jobs/checkpoint/text/run_state_text.h"
 
+#include <algorithm>
+
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/run_state.pb.h"
@@ -36,9 +38,7 @@ v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   v1::RunState::Epoch message;
   message.set_tasks(sums.tasks);
   message.set_examples(sums.examples);
-  message.set_loss_sum(sums.loss_sum);
-  message.set_correct(sums.correct);
-  message.set_correct_top5(sums.correct_top5);
+  set_all(message.mutable_sums(), sums.sums.values);
   message.set_replica_distance(sums.replica_distance);
   message.set_replica_spread(sums.replica_spread);
   message.set_host_seconds(sums.host_seconds);
@@ -47,12 +47,23 @@ v1::RunState::Epoch to_proto(const scheduler::Progress& sums, double seconds) {
   return message;
 }
 
+// A checkpoint of an older program has three sums by name.
+dataflow::MetricSums sums_of(const v1::RunState::Epoch& message) {
+  dataflow::MetricSums sums;
+  if (message.sums().empty()) {
+    sums.values[engine::kLossSum] = message.loss_sum();
+    sums.values[engine::kLossSum + 1] = message.correct();
+    sums.values[engine::kLossSum + 2] = message.correct_top5();
+  }
+  const int count = std::min(message.sums_size(), engine::kMaxSums);
+  std::copy_n(message.sums().begin(), count, sums.values.begin());
+  return sums;
+}
+
 scheduler::Progress from_proto(const v1::RunState::Epoch& message) {
   const scheduler::ProgressNumbers numbers{.tasks = message.tasks(),
                                            .examples = message.examples(),
-                                           .loss_sum = message.loss_sum(),
-                                           .correct = message.correct(),
-                                           .correct_top5 = message.correct_top5(),
+                                           .sums = sums_of(message),
                                            .replica_distance = message.replica_distance(),
                                            .replica_spread = message.replica_spread(),
                                            .host_seconds = message.host_seconds()};

@@ -219,6 +219,8 @@ class LayerWriter {
   std::string put(const engine::SoftmaxCrossEntropySpec& /*spec*/) { return refuse(); }
   std::string put(const engine::AccuracySpec& /*spec*/) { return refuse(); }
   std::string put(const engine::SquaredErrorSpec& /*spec*/) { return refuse(); }
+  // Files hold whole layers, between which nothing is exchanged.
+  std::string put(const engine::ExchangeSpec& /*spec*/) { return refuse(); }
 
   [[noreturn]] std::string refuse() const {
     engine::fail(engine::ErrorKind::kInternal, "layer '{}' has no output to export", layer_.node.name);

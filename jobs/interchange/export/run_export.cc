@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,13 +11,13 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include "engine/error.h"
-#include "jobs/export/atomic_file.h"
 #include "jobs/export/model_description.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/export/sha256.h"
 #include "jobs/interchange/export/onnx_export.h"
 #include "jobs/options/sparse/graph_needed.h"
-#include "jobs/run/weights/describe_model.h"
+#include "jobs/report/output_file.h"
+#include "jobs/run/weights/saved_description.h"
 #include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {
@@ -28,7 +29,7 @@ namespace {
 // A file, its hash and its size, written piece by piece.
 class HashedFile final : public google::protobuf::io::CopyingOutputStream {
  public:
-  explicit HashedFile(const std::filesystem::path& path) { open(path); }
+  explicit HashedFile(const std::filesystem::path& path) : file_(open_output_file("--output", path)) {}
 
   // Protobuf calls this in destructors, too, so that no exception may leave it: rethrow() has it.
   bool Write(const void* buffer, int size) override {
@@ -55,18 +56,7 @@ class HashedFile final : public google::protobuf::io::CopyingOutputStream {
   }
 
  private:
-  // The user has chosen the name, so a name that cannot be written is a mistake in the command.
-  void open(const std::filesystem::path& path) {
-    try {
-      refuse_special_file(path);
-      file_.emplace(path);
-    } catch (const engine::Error& error) {
-      if (error.kind() == engine::ErrorKind::kOutOfMemory) throw;
-      engine::fail(engine::ErrorKind::kUsage, "--output: {}", error.what());
-    }
-  }
-
-  std::optional<AtomicFile> file_;
+  std::unique_ptr<AtomicFile> file_;
   Sha256 hash_;
   std::int64_t bytes_ = 0;
   std::exception_ptr failure_;
@@ -100,16 +90,6 @@ onnx::Model onnx_of(const JobOptions& job, const std::filesystem::path& path, st
   }
 }
 
-// The file's description of the model; files of older versions have none, so it then follows from the job.
-Metadata metadata_of(const JobOptions& job, const std::filesystem::path& path) {
-  try {
-    const std::optional<ModelDescription> description = description_in(read_safetensors_metadata(path));
-    return to_metadata(description ? *description : describe_model(job, job.data.class_names));
-  } catch (const engine::Error& error) {
-    throw engine::Error(error.kind(), fmt::format("'{}': {}", path.string(), error.what()));
-  }
-}
-
 }  // namespace
 
 ExportReport export_model(const JobOptions& job, const std::filesystem::path& path, const std::string& model_sha256,
@@ -120,8 +100,10 @@ ExportReport export_model(const JobOptions& job, const std::filesystem::path& pa
     engine::fail(engine::ErrorKind::kUsage, "--softmax is for --format onnx; a safetensors file holds weights only");
   }
   std::vector<NamedTensor> tensors = read_finite_model(path, model_sha256);
-  const Metadata metadata = metadata_of(job, path);
+  SavedDescription saved = read_saved_description(job, path.string());
+  const Metadata metadata = to_metadata(saved.description);
   ExportReport report;
+  report.warnings = std::move(saved.warnings);
   if (is_onnx) {
     const onnx::Model model = onnx_of(job, path, std::move(tensors), metadata, options.softmax);
     report.tensors = model.graph().initializer_size();

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <numbers>
 
 #include "jobs/interchange/import/operators.h"
@@ -7,8 +6,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr float kLimit = 6.0F;       // of ReLU6
-constexpr float kTolerance = 1e-5F;  // of the constants in a formula
+constexpr float kLimit = 6.0F;  // of ReLU6
 
 // Adds a layer that keeps the order of the elements.
 void add_elementwise(GraphImport& graph, NodeReader& node, const Tensor& input, ImportedLayer layer, bool is_positive) {
@@ -71,7 +69,7 @@ void import_hard_sigmoid(GraphImport& graph, NodeReader& node) {
   const float alpha = node.number("alpha", 0.2F);
   const float beta = node.number("beta", 0.5F);
   node.ignore("consumed_inputs");
-  if (std::abs(alpha - 1.0F / kLimit) > kTolerance || std::abs(beta - 0.5F) > kTolerance) {
+  if (!is_about(alpha, 1.0F / kLimit) || !is_about(beta, 0.5F)) {
     refuse("its alpha is {} and its beta {}; only 1/6 and 1/2, as in hard swish, can be imported", alpha, beta);
   }
   graph.put(node, Formula{.kind = Formula::Kind::kGate, .x = graph.tensor(node, 0), .factor = alpha});
@@ -108,7 +106,7 @@ void import_gelu(GraphImport& graph, NodeReader& node) {
 
 void import_erf(GraphImport& graph, NodeReader& node) {
   const Formula* formula = graph.formula(node, 0, Formula::Kind::kScaled);
-  if (formula == nullptr || std::abs(formula->factor - std::numbers::sqrt2_v<float> / 2.0F) > kTolerance) {
+  if (formula == nullptr || !is_about(formula->factor, std::numbers::sqrt2_v<float> / 2.0F)) {
     refuse("it is not part of GELU, x (1 + erf(x / sqrt 2)) / 2");
   }
   graph.put(node, Formula{.kind = Formula::Kind::kErf, .x = formula->x, .factor = formula->factor});

@@ -1,5 +1,4 @@
 // Sums and products: of two branches, with constants, and the parts of formulas that become one layer.
-#include <cmath>
 #include <optional>
 
 #include "jobs/interchange/import/operators.h"
@@ -9,10 +8,6 @@ namespace arbalest::jobs {
 namespace {
 
 using Kind = Formula::Kind;
-
-constexpr float kTolerance = 1e-5F;
-
-bool is_about(float value, float expected) { return std::abs(value - expected) <= kTolerance * std::abs(expected); }
 
 const Constant* constant_in(const Value& value) {
   const auto* found = std::get_if<std::shared_ptr<const Constant>>(&value);
@@ -75,6 +70,39 @@ bool become_bias(GraphImport& graph, NodeReader& node, const Tensor& x, const Co
   return true;
 }
 
+// Returns the layer that has computed `x`, a vector, if nothing else reads it and it is a dense layer. Else null.
+const ImportedLayer* dense_before(GraphImport& graph, const Tensor& x) {
+  if (x.source == kImageSource || !x.is_read_once || x.shape.rank() != 2) return nullptr;
+  const ImportedLayer& layer = graph.layers().at(x.source);
+  return layer.message.has_dense() ? &layer : nullptr;
+}
+
+// Makes the factors part of the weights and the bias of the dense layer that has computed `x`.
+bool scale_dense(GraphImport& graph, NodeReader& node, const Tensor& x, const std::vector<float>& factors) {
+  const ImportedLayer* before = dense_before(graph, x);
+  if (before == nullptr) return false;
+  ImportedLayer layer = *before;
+  for (dataflow::NamedTensor& tensor : layer.weights) {  // [units, features] and [units]
+    const std::size_t columns = tensor.values.size() / factors.size();
+    for (std::size_t k = 0; k < tensor.values.size(); ++k) tensor.values[k] *= factors[k / columns];
+  }
+  graph.put(node, graph.layers().replace(x.source, std::move(layer)));
+  return true;
+}
+
+// Adds the numbers to the bias of the dense layer, or of the batch norm of a vector, that has computed `x`.
+bool shift_features(GraphImport& graph, NodeReader& node, const Tensor& x, const std::vector<float>& values) {
+  if (x.source == kImageSource || !x.is_read_once || x.shape.rank() != 2) return false;
+  ImportedLayer layer = graph.layers().at(x.source);
+  if ((!layer.message.has_dense() && !layer.message.has_batch_norm()) || layer.weights.size() < 2) return false;
+  std::vector<float>& bias = layer.weights[1].values;
+  for (std::size_t unit = 0; unit < bias.size(); ++unit) bias[unit] += values[unit];
+  Tensor output = graph.layers().replace(x.source, std::move(layer));
+  output.channels_first = x.channels_first;
+  graph.put(node, output);
+  return true;
+}
+
 // value + sign * constant.
 void add_constant(GraphImport& graph, NodeReader& node, const Value& value, const Constant& constant, float sign) {
   if (constant.is_integer) refuse("it adds integers");
@@ -86,7 +114,7 @@ void add_constant(GraphImport& graph, NodeReader& node, const Value& value, cons
   std::optional<std::vector<float>> values = per_channel(constant, x);
   if (!values) refuse("it adds a constant that has not one number for each channel");
   for (float& each : *values) each *= sign;
-  if (become_bias(graph, node, x, constant, *values)) return;
+  if (become_bias(graph, node, x, constant, *values) || shift_features(graph, node, x, *values)) return;
   if (constant.is_single() && sign * constant.numbers[0] == kGateShift) {
     return graph.put(node, Formula{.kind = Kind::kShifted, .x = x});
   }
@@ -115,6 +143,9 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
     const auto* formula = std::get_if<Formula>(&value);
     if (formula != nullptr && formula->kind != Kind::kShifted) return scale_formula(graph, node, *formula, factor);
     const Tensor x = graph.as_tensor(node, value);
+    if (x.shape.rank() == 2 && scale_dense(graph, node, x, std::vector(static_cast<std::size_t>(x.shape[1]), factor))) {
+      return;
+    }
     return graph.put(node, Formula{.kind = Kind::kScaled, .x = x, .factor = factor});
   }
   const Tensor x = graph.as_tensor(node, value);
@@ -123,6 +154,7 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
   if (divides) {
     for (float& each : *values) each = 1.0F / each;
   }
+  if (scale_dense(graph, node, x, *values)) return;
   graph.put(node, add_affine(graph, graph.name_for(node, constant.name), x, std::move(*values), {}));
 }
 

@@ -1,18 +1,18 @@
 #include "jobs/interchange/import/external_data.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <string_view>
+#include <span>
 #include <utility>
 
 #include "engine/error.h"
+#include "jobs/export/regular_file.h"
 
 namespace arbalest::jobs {
 
@@ -56,29 +56,45 @@ Place place_of(const onnx::Tensor& tensor, std::uint64_t bytes) {
   return place;
 }
 
-class OpenFile {
+class OpenFolder {
  public:
-  // `name`: below `directory`.
-  OpenFile(int directory, const onnx::Tensor& tensor, const std::string& name) {
-    open_how how{};
-    how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // opening a pipe would wait for its writer
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    file_ = static_cast<int>(syscall(SYS_openat2, directory, name.c_str(), &how, sizeof how));
-    if (file_ >= 0) return;
-    const char* reason = errno == EXDEV   ? "it lies outside the folder of the model"
-                         : errno == ELOOP ? "its path has a symbolic link"
-                                          : std::strerror(errno);
-    fail_tensor(tensor, fmt::format("'{}': {}", name, reason));
+  explicit OpenFolder(int descriptor) : descriptor_(descriptor) {}
+  OpenFolder(OpenFolder&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFolder& operator=(OpenFolder&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
   }
-  ~OpenFile() { close(file_); }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
+  ~OpenFolder() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
 
-  int get() const noexcept { return file_; }
+  int descriptor() const noexcept { return descriptor_; }
+
+  // The folder `name` in this one. A symbolic link is refused.
+  OpenFolder open(const char* name) const {
+    OpenFolder inner(openat(descriptor_, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (inner.descriptor_ >= 0) return inner;
+    const int error = errno;
+    struct stat status {};
+    const bool is_link = fstatat(descriptor_, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+    throw FileError(is_link ? ELOOP : error, std::strerror(error));
+  }
 
  private:
-  int file_ = -1;
+  int descriptor_ = -1;
 };
+
+// Opens `path` below `directory`, one folder after the other, so that no symbolic link is followed. openat2 would do it
+// in one call, but some containers refuse that call. Throws FileError.
+RegularFile open_below(int directory, const std::filesystem::path& path) {
+  if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) {
+    throw FileError(EXDEV, "it lies outside the folder of the model");
+  }
+  OpenFolder folder(fcntl(directory, F_DUPFD_CLOEXEC, 0));
+  if (folder.descriptor() < 0) throw FileError(errno, std::strerror(errno));
+  for (const std::filesystem::path& name : path.parent_path()) folder = folder.open(name.c_str());
+  return RegularFile(folder.descriptor(), path.filename().c_str());
+}
 
 }  // namespace
 
@@ -93,26 +109,22 @@ ExternalData::~ExternalData() { close(directory_); }
 
 void ExternalData::load(onnx::Tensor& tensor, std::uint64_t bytes) const {
   const Place place = place_of(tensor, bytes);
-  const OpenFile file(directory_, tensor, place.location);
-  struct stat status {};
-  if (fstat(file.get(), &status) != 0) fail_tensor(tensor, std::strerror(errno));
-  if (!S_ISREG(status.st_mode)) fail_tensor(tensor, fmt::format("'{}' is not a regular file", place.location));
-  // A hard link may be a file from elsewhere under another name.
-  if (status.st_nlink != 1) fail_tensor(tensor, fmt::format("'{}' has other names (hard links)", place.location));
-  const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (place.offset > size || bytes > size - place.offset) {
-    fail_tensor(tensor, fmt::format("'{}' has {} bytes, but it needs {} from byte {} on", place.location, size, bytes,
-                                    place.offset));
+  try {
+    RegularFile file = open_below(directory_, place.location);
+    // A hard link may be a file from elsewhere under another name.
+    if (file.names() != 1) throw FileError(0, "it has other names (hard links)");
+    if (place.offset > file.size() || bytes > file.size() - place.offset) {
+      throw FileError(
+          0, fmt::format("it has {} bytes, but the tensor needs {} from byte {} on", file.size(), bytes, place.offset));
+    }
+    std::string data(bytes, '\0');
+    file.read_at(place.offset, std::as_writable_bytes(std::span(data)));
+    tensor.set_raw_data(std::move(data));
+  } catch (const FileError& error) {
+    const bool is_link = error.error() == ELOOP;
+    fail_tensor(tensor,
+                fmt::format("'{}': {}", place.location, is_link ? "its path has a symbolic link" : error.what()));
   }
-  std::string data(bytes, '\0');
-  for (std::size_t done = 0; done < data.size();) {
-    const ssize_t count =
-        pread(file.get(), data.data() + done, data.size() - done, static_cast<off_t>(place.offset + done));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail_tensor(tensor, count < 0 ? std::strerror(errno) : "it became shorter while it was read");
-    done += static_cast<std::size_t>(count);
-  }
-  tensor.set_raw_data(std::move(data));
   tensor.clear_external_data();
   tensor.clear_data_location();
 }

@@ -180,24 +180,59 @@ dataflow::NamedTensor weight_of(const char* name, engine::Shape shape, std::vect
   return {name, shape, std::move(values)};
 }
 
+std::vector<float> in_our_order(const std::vector<float>& numbers, const Tensor& vector) {
+  if (vector.channels_first.empty()) return numbers;
+  const auto channels = static_cast<std::size_t>(vector.channels_first[0]);
+  const std::size_t pixels = numbers.size() / channels;
+  std::vector<float> ours(numbers.size());
+  for (std::size_t f = 0; f < ours.size(); ++f) ours[f] = numbers[f % pixels * channels + f / pixels];
+  return ours;
+}
+
 std::optional<std::vector<float>> per_channel(const Constant& constant, const Tensor& tensor) {
   if (constant.is_integer) return std::nullopt;
   const auto channels = static_cast<std::size_t>(tensor.shape[1]);
   if (constant.is_single()) return std::vector(channels, constant.numbers[0]);
   const auto rank = static_cast<std::size_t>(tensor.rank());
-  if (constant.dims.size() > rank || constant.size() != channels || !tensor.channels_first.empty()) return std::nullopt;
+  if (constant.dims.size() > rank || constant.size() != channels) return std::nullopt;
   // Dimensions are aligned at the end.
   const std::size_t missing = rank - constant.dims.size();
   for (std::size_t axis = 0; axis < constant.dims.size(); ++axis) {
     const bool is_channels = axis + missing == static_cast<std::size_t>(tensor.channel_axis());
     if (constant.dims[axis] != (is_channels ? tensor.shape[1] : 1)) return std::nullopt;
   }
-  return constant.numbers;
+  return in_our_order(constant.numbers, tensor);
 }
+
+namespace {
+
+// With the variance 1 - epsilon, batch norm divides by 1.
+Tensor add_affine_features(GraphImport& graph, const std::string& name, const Tensor& x, std::vector<float> scale,
+                           std::vector<float> shift) {
+  if (x.source == kImageSource) refuse("it scales ids");
+  constexpr float kEpsilon = 1e-5F;
+  const std::int64_t features = x.shape[1];
+  const auto count = static_cast<std::size_t>(features);
+  if (shift.empty()) shift.resize(count, 0.0F);
+  ImportedLayer layer{.name = name};
+  layer.message.mutable_batch_norm();
+  layer.weights.push_back(weight_of("weight", {features}, std::move(scale)));
+  layer.weights.push_back(weight_of("bias", {features}, std::move(shift)));
+  layer.weights.push_back(weight_of("running_mean", {features}, std::vector(count, 0.0F)));
+  layer.weights.push_back(weight_of("running_var", {features}, std::vector(count, 1.0F - kEpsilon)));
+  graph.note(
+      "features that the file scales by constants are scaled by batch norm here, with the mean 0 and the variance 1; "
+      "training normalizes them by their own mean and variance");
+  Tensor result = graph.layers().add(std::move(layer), {x});
+  result.channels_first = x.channels_first;
+  return result;
+}
+
+}  // namespace
 
 Tensor add_affine(GraphImport& graph, const std::string& name, const Tensor& x, std::vector<float> scale,
                   std::vector<float> shift) {
-  if (x.shape.rank() != 4) refuse("it scales a vector of features by constants, which no layer of ours does");
+  if (x.shape.rank() != 4) return add_affine_features(graph, name, x, std::move(scale), std::move(shift));
   const std::int64_t channels = x.shape[1];
   ImportedLayer layer{.name = name};
   v1::Conv& conv = *layer.message.mutable_conv();

@@ -96,12 +96,15 @@ class FollowsUnknown final : public std::exception {};
 // A weight of a layer.
 dataflow::NamedTensor weight_of(const char* name, engine::Shape shape, std::vector<float> values);
 
+// Puts numbers for each feature of a vector from the file's order into ours.
+std::vector<float> in_our_order(const std::vector<float>& numbers, const Tensor& vector);
+
 // The constant as one number for each of the tensor's channels or features; none if it has another shape. A single
 // number counts for all.
 std::optional<std::vector<float>> per_channel(const Constant& constant, const Tensor& tensor);
 
-// Adds a layer that computes scale * x + shift for each channel: a convolution of one pixel that joins no channels.
-// `shift`: empty for none.
+// Adds a layer that computes scale * x + shift for each channel: for images a convolution of one pixel that joins no
+// channels, for vectors batch norm with the statistics 0 and 1. `shift`: empty for none.
 Tensor add_affine(GraphImport& graph, const std::string& name, const Tensor& x, std::vector<float> scale,
                   std::vector<float> shift);
 

@@ -1,12 +1,16 @@
 #include "jobs/interchange/import/graph_input.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <set>
+#include <span>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
+#include "jobs/interchange/import/constant.h"
 
 namespace arbalest::jobs {
 
@@ -34,20 +38,62 @@ const onnx::Value& only_input(const onnx::Graph& graph) {
                fmt::join(names, ", "));
 }
 
-// Whether all that reads the input first puts channels first.
-bool is_transposed(const onnx::Graph& graph, const std::string& input) {
-  const std::vector<std::int64_t> channels_first{0, 3, 1, 2};
-  bool is_read = false;
-  for (const onnx::Node& node : graph.node()) {
-    if (std::ranges::count(node.input(), input) == 0) continue;
-    is_read = true;
-    const auto order = std::ranges::find(node.attribute(), std::string("perm"), &onnx::Attribute::name);
-    const bool puts_first = node.op_type() == "Transpose" && order != node.attribute().end() &&
-                            std::ranges::equal(order->ints(), channels_first);
-    if (!puts_first) return false;
+// Finds out whether all nodes that read an image [n, h, w, c] first put its channels first, as files that TensorFlow's
+// models become do. Before, they may scale and shift the channels.
+class ChannelOrder {
+ public:
+  // `extents`: h, w, c.
+  ChannelOrder(const onnx::Graph& graph, const std::vector<std::int64_t>& extents) : graph_(graph), extents_(extents) {
+    for (const onnx::Tensor& tensor : graph.initializer()) constants_.emplace(tensor.name(), &tensor);
+    for (const onnx::Node& node : graph.node()) {
+      if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1) continue;
+      if (node.attribute(0).has_t()) constants_.emplace(node.output(0), &node.attribute(0).t());
+    }
   }
-  return is_read;
-}
+
+  // The nodes are sorted.
+  bool is_put_first(const std::string& input) const {
+    std::set<std::string> images = {input};  // [n, h, w, c]
+    bool is_read = false;
+    for (const onnx::Node& node : graph_.node()) {
+      const bool reads =
+          std::ranges::any_of(node.input(), [&](const std::string& name) { return images.contains(name); });
+      if (!reads) continue;
+      is_read = true;
+      if (puts_first(node)) continue;
+      if (!scales(node)) return false;
+      images.insert(node.output(0));
+    }
+    return is_read;
+  }
+
+ private:
+  bool puts_first(const onnx::Node& node) const {
+    if (node.op_type() == "Transpose") {
+      const auto order = std::ranges::find(node.attribute(), std::string("perm"), &onnx::Attribute::name);
+      return order != node.attribute().end() && std::ranges::equal(order->ints(), std::array{0, 3, 1, 2});
+    }
+    // With one channel, or one pixel, a Reshape does that, too.
+    if (node.op_type() != "Reshape" || node.input_size() != 2 || !constants_.contains(node.input(1))) return false;
+    if (extents_[2] != 1 && extents_[0] * extents_[1] != 1) return false;
+    const std::vector<std::int64_t> target = constant_of(*constants_.at(node.input(1))).integers;
+    return target.size() == 4 &&
+           std::ranges::equal(std::span(target).subspan(1), std::array{extents_[2], extents_[0], extents_[1]});
+  }
+
+  // Whether the node computes an image of the same order by one number for each channel.
+  bool scales(const onnx::Node& node) const {
+    const std::set<std::string> kinds = {"Add", "Div", "Mul", "Sub"};
+    if (node.output_size() != 1) return false;
+    if (node.op_type() == "Cast" || node.op_type() == "Identity") return true;
+    return kinds.contains(node.op_type()) && node.input_size() == 2 &&
+           (constants_.contains(node.input(0)) || constants_.contains(node.input(1)));
+  }
+
+  const onnx::Graph& graph_;
+  const std::vector<std::int64_t>& extents_;
+  std::map<std::string, const onnx::Tensor*> constants_;
+};
 
 }  // namespace
 
@@ -78,7 +124,7 @@ GraphInput find_graph_input(const onnx::Graph& graph) {
     }
     extents.push_back(extent);
   }
-  input.has_last_channels = rank == 4 && is_transposed(graph, input.name);
+  input.has_last_channels = rank == 4 && ChannelOrder(graph, extents).is_put_first(input.name);
   if (input.has_last_channels) std::ranges::rotate(extents, extents.end() - 1);
   input.is_vector = rank == 2 && !input.is_ids;
   if (input.is_vector) extents.insert(extents.end(), {1, 1});

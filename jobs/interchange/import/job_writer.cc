@@ -4,22 +4,26 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "arbalest/v1/job.pb.h"
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/model_description.h"
+#include "jobs/export/run_files.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/onnx_import.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/text/text_format.h"
 #include "jobs/report/output_directory.h"
-#include "jobs/report/run_files.h"
+#include "jobs/run/weights/describe_model.h"
 
 namespace arbalest::jobs {
 
@@ -120,19 +124,69 @@ void check_data(const JobOptions& checked, const dataflow::InputDescription& inp
                job, text(input), text(given));
 }
 
-v1::Job job_from(const std::string& path, const dataflow::InputDescription& input) {
+std::string to_text(const std::optional<int>& resize) {
+  return resize ? fmt::format("images whose shorter side is scaled to {}", *resize) : "images of the model's size";
+}
+
+// One name that differs tells enough: the lists may be long.
+std::string differing_names(const ModelDescription& file, const ModelDescription& job) {
+  if (job.class_names.empty()) return fmt::format("class 0 is '{}', and the job has no class names", file.label(0));
+  for (std::int64_t k = 0; k < file.outputs; ++k) {
+    if (file.label(k) == job.label(k)) continue;
+    return fmt::format("class {} is '{}', and '{}' in the job", k, file.label(k), job.label(k));
+  }
+  return "";
+}
+
+// Whether the numbers are the same for every channel. A single number counts for all channels.
+bool is_same(const std::vector<float>& a, const std::vector<float>& b) {
+  for (std::size_t channel = 0; channel < std::max(a.size(), b.size()); ++channel) {
+    if (a[std::min(channel, a.size() - 1)] != b[std::min(channel, b.size() - 1)]) return false;
+  }
+  return true;
+}
+
+// Notes what the file says about its input and classes, where the job says something else.
+void note_differences(const ModelDescription& file, const JobOptions& options, const std::string& path,
+                      std::vector<std::string>& notes) {
+  const ModelDescription job = describe_model(options, options.data.class_names);
+  std::vector<std::string> differences;
+  const auto note = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    differences.push_back(fmt::format(format, std::forward<Args>(args)...));
+  };
+  if (file.input != ModelDescription::Input::kIds && file.input != job.input) {
+    const bool reads_bytes = file.input == ModelDescription::Input::kImage;
+    note("the input is {}", reads_bytes ? "pixels of bytes, and numbers in the job" : "numbers, and pixels in the job");
+  }
+  if (file.input != ModelDescription::Input::kIds && !(is_same(file.normalization.mean, job.normalization.mean) &&
+                                                       is_same(file.normalization.stddev, job.normalization.stddev))) {
+    note("mean {} and stddev {}, and {} and {} in the job", file.normalization.mean, file.normalization.stddev,
+         job.normalization.mean, job.normalization.stddev);
+  }
+  if (file.input == ModelDescription::Input::kImage && file.resize != job.resize) {
+    note("it reads {}, and {} in the job", to_text(file.resize), to_text(job.resize));
+  }
+  if (!file.class_names.empty() && file.class_names != job.class_names) note("{}", differing_names(file, job));
+  if (differences.empty()) return;
+  notes.push_back(fmt::format("the file describes its input and classes differently than '{}', which is used: {}", path,
+                              fmt::join(differences, "; ")));
+}
+
+v1::Job job_from(const std::string& path, ImportedModel& model, const std::optional<ModelDescription>& description) {
   const SourceText source = read_job_file(path);
-  check_data(load_job(path), input, path);  // load_job() reports all mistakes
+  const JobOptions options = load_job(path);  // reports all mistakes
+  check_data(options, model.input, path);
+  if (description) note_differences(*description, options, path, model.notes);
   v1::Job job;
   parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
   return job;
 }
 
-v1::Job make_job(ImportedModel& model, const std::string& stem, const ImportOptions& options) {
+v1::Job make_job(ImportedModel& model, const std::optional<ModelDescription>& description, const std::string& stem,
+                 const ImportOptions& options) {
   v1::Job job;
-  const std::optional<ModelDescription> description = description_of(model);
   if (!options.job.empty()) {
-    job = job_from(options.job, model.input);
+    job = job_from(options.job, model, description);
     model.metadata.clear();  // the job describes the input from now on
   } else {
     *job.mutable_data() = usual_data(model.input, description ? &*description : nullptr);
@@ -187,16 +241,19 @@ void check_job(const std::string& text, const fs::path& path) {
   }
 }
 
-ImportReport write_imported(ImportedModel model, const fs::path& path, const ImportOptions& options) {
+void check_finite(const std::vector<dataflow::NamedTensor>& weights) {
+  for (const dataflow::NamedTensor& tensor : weights) {
+    if (std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) continue;
+    engine::fail(ErrorKind::kCheckpoint, "the weights of '{}' are not all finite", tensor.name);
+  }
+}
+
+ImportReport write_imported(ImportedModel model, const std::optional<ModelDescription>& description,
+                            const fs::path& path, const ImportOptions& options) {
   ImportReport report;
   report.layers = static_cast<std::int64_t>(model.layers.size()) - 1;
-  for (const dataflow::NamedTensor& tensor : model.weights) {
-    if (!std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) {
-      engine::fail(ErrorKind::kCheckpoint, "the weights of '{}' are not all finite", tensor.name);
-    }
-    report.parameters += tensor.shape.elements();
-  }
-  const v1::Job job = make_job(model, path.stem().string(), options);
+  for (const dataflow::NamedTensor& tensor : model.weights) report.parameters += tensor.shape.elements();
+  const v1::Job job = make_job(model, description, path.stem().string(), options);
   const std::string text = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n" +
                            print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
   check_job(text, path);
@@ -218,12 +275,15 @@ ImportReport write_imported(ImportedModel model, const fs::path& path, const Imp
 ImportReport import_model(const fs::path& path, const ImportOptions& options) {
   const onnx::Model model = read_onnx(path);
   ImportedModel imported;
+  std::optional<ModelDescription> description;
   try {
     imported = import_onnx(model);
+    check_finite(imported.weights);
+    description = description_of(imported);
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("'{}': {}", path.string(), error.what()));
   }
-  return write_imported(std::move(imported), path, options);
+  return write_imported(std::move(imported), description, path, options);
 }
 
 }  // namespace arbalest::jobs

@@ -16,8 +16,10 @@ float our_momentum(float theirs) {
   return 1.0F - rounded == theirs ? rounded : exact;
 }
 
-dataflow::NamedTensor channels(const char* name, const Constant& constant) {
-  return weight_of(name, {static_cast<std::int64_t>(constant.size())}, constant.numbers);
+dataflow::NamedTensor channels(const char* name, const Constant& constant, const Tensor& input) {
+  const bool fits = constant.size() == static_cast<std::size_t>(input.shape[1]);
+  return weight_of(name, {static_cast<std::int64_t>(constant.size())},
+                   fits ? in_our_order(constant.numbers, input) : constant.numbers);
 }
 
 }  // namespace
@@ -42,13 +44,14 @@ void import_batch_norm(GraphImport& graph, NodeReader& node) {
   node.ignore("training_mode");  // layers of ours know when they train
   node.ignore("is_test");
   node.ignore("consumed_inputs");
-  layer.weights.push_back(channels("weight", scale));
-  layer.weights.push_back(channels("bias", graph.numbers(node, 2, "its bias")));
-  layer.weights.push_back(channels("running_mean", graph.numbers(node, 3, "its running mean")));
-  layer.weights.push_back(channels("running_var", graph.numbers(node, 4, "its running variance")));
+  layer.weights.push_back(channels("weight", scale, input));
+  layer.weights.push_back(channels("bias", graph.numbers(node, 2, "its bias"), input));
+  layer.weights.push_back(channels("running_mean", graph.numbers(node, 3, "its running mean"), input));
+  layer.weights.push_back(channels("running_var", graph.numbers(node, 4, "its running variance"), input));
   graph.use_weight(scale);
   Tensor output = graph.layers().add(std::move(layer), {input});
   output.view = input.view;
+  output.channels_first = input.channels_first;
   graph.put(node, output);
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -172,6 +173,10 @@ onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& fold
 }
 
 onnx::Model read_onnx(const std::filesystem::path& path) {
+  if (std::error_code error; !std::filesystem::exists(path, error)) {
+    engine::fail(ErrorKind::kData, "cannot read the model '{}': {}", path.string(),
+                 error ? error.message() : "No such file or directory");
+  }
   try {
     RegularFile file(path);
     if (file.size() > kMostBytes) {

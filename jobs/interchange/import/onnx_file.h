@@ -12,8 +12,9 @@ namespace arbalest::jobs {
 inline constexpr std::int64_t kNewestOperatorSet = 24;
 
 // Returns the model with the data of all tensors in the message. Nodes are sorted: each follows those it reads. Throws
-// ErrorKind::kCheckpoint, naming the file, if it cannot be read, is no ONNX model, has nodes that form a cycle, defines
-// a value twice, or keeps data outside its folder; kInvalidJob if its operators are of a newer version.
+// ErrorKind::kData, naming the file, if there is none; kCheckpoint if it cannot be read, is no ONNX model, has nodes
+// that form a cycle, defines a value twice, or keeps data outside its folder; kInvalidJob if its operators are of a
+// newer version.
 onnx::Model read_onnx(const std::filesystem::path& path);
 
 // Does what read_onnx does with bytes in memory. Errors do not name the file. External data lie in `folder`.

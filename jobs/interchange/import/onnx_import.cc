@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 
 #include <fmt/ranges.h>
@@ -40,24 +39,24 @@ class Needed {
     nodes_.resize(static_cast<std::size_t>(graph.node_size()), false);
   }
 
-  // The softmax nodes at the end.
+  // Tells whether there is a softmax at the end, and over which axis.
   struct LastSoftmax {
-    int nodes = 0;
-    bool is_over_last_axis = false;  // of them one, instead of over axis 1
+    bool is_found = false;
+    bool is_over_last_axis = false;  // instead of over axis 1
   };
 
-  // Follows a softmax over the classes back to the logits.
+  // Follows one softmax over the classes back to the logits. A softmax before that one is a layer.
   LastSoftmax skip_softmax(std::string& result, std::int64_t operator_set) const {
     LastSoftmax skipped;
     for (auto writer = writers_.find(result); writer != writers_.end(); writer = writers_.find(result)) {
       const onnx::Node& node = graph_.node(writer->second);
       const bool is_softmax = node.op_type() == "Softmax" || node.op_type() == "LogSoftmax";
       if ((!is_softmax && node.op_type() != "Identity") || node.input_size() != 1) break;
+      if (is_softmax && skipped.is_found) break;
       const std::int64_t axis = is_softmax ? NodeReader(node).integer("axis", operator_set < 13 ? 1 : -1) : 1;
       if (axis != 1 && axis != -1) break;
       result = node.input(0);
-      skipped.nodes += is_softmax ? 1 : 0;
-      skipped.is_over_last_axis = skipped.is_over_last_axis || axis == -1;
+      if (is_softmax) skipped = {.is_found = true, .is_over_last_axis = axis == -1};
     }
     return skipped;
   }
@@ -98,8 +97,8 @@ class ModelImport {
         input_(find_graph_input(graph_)),
         needed_(graph_),
         is_ours_(model.producer_name() == kProducer),
-        result_(choose_output()),
-        softmax_(needed_.skip_softmax(result_, standard_operator_set(model))) {
+        result_(choose_output()) {
+    if (!is_our_result(result_)) softmax_ = needed_.skip_softmax(result_, standard_operator_set(model));
     needed_.mark(result_);
     import_.emplace(input_.one_example(), needed_.reads(), is_ours_, input_.fixed_batch);
     import_->operator_set = standard_operator_set(model);
@@ -116,11 +115,17 @@ class ModelImport {
   }
 
  private:
-  // Ours is called "logits" or "prediction"; other files have one output, or the main one first.
+  // Whether the output is what our exporter calls the output of the model. A softmax that `export --softmax` adds is
+  // behind it, so a softmax before it is a layer.
+  bool is_our_result(const std::string& output) const {
+    return is_ours_ && (output == "logits" || output == "prediction");
+  }
+
+  // Other files have one output, or the main one first.
   std::string choose_output() {
     if (graph_.output_size() == 0) engine::fail(ErrorKind::kInvalidJob, "the model has no output");
     for (const onnx::Value& output : graph_.output()) {
-      if (is_ours_ && (output.name() == "logits" || output.name() == "prediction")) return output.name();
+      if (is_our_result(output.name())) return output.name();
     }
     if (graph_.output_size() > 1) {
       first_notes_.push_back(fmt::format("the model has {} outputs; the first one, '{}', is imported",
@@ -149,6 +154,7 @@ class ModelImport {
     try {
       import_known(node, reader);
     } catch (const FollowsUnknown&) {
+      ++followers_;
       make_unknown(node);
     } catch (const NodeRefused& refused) {
       const std::string& name = node.name().empty() ? node.output(0) : node.name();
@@ -176,12 +182,9 @@ class ModelImport {
 
   void throw_refused() const {
     if (refused_.empty()) return;
-    constexpr std::size_t kMostShown = 100;
-    const std::span shown(refused_.begin(), std::min(refused_.size(), kMostShown));
-    const std::size_t unshown = refused_.size() - shown.size();
     engine::fail(ErrorKind::kInvalidJob, "{} of its {} nodes cannot be imported:\n  {}{}", refused_.size(),
-                 graph_.node_size(), fmt::join(shown, "\n  "),
-                 unshown == 0 ? "" : fmt::format("\n  and {} more", unshown));
+                 graph_.node_size(), fmt::join(refused_, "\n  "),
+                 followers_ == 0 ? "" : fmt::format("\nNodes that depend on these were not checked: {}", followers_));
   }
 
   // The result as a vector of features.
@@ -205,6 +208,21 @@ class ModelImport {
                    fmt::join(tensor.shape.begin() + 1, tensor.shape.end(), ", "));
     } catch (const NodeRefused& refused) {
       engine::fail(ErrorKind::kInvalidJob, "its output '{}' cannot be imported: {}", result_, refused.what());
+    }
+  }
+
+  // Softmax cross-entropy needs two outputs, and takes one class as the right one.
+  void check_outputs(const Tensor& last, std::vector<std::string>& notes) {
+    if (input_.is_ids) return;
+    if (last.shape[1] < 2) {
+      engine::fail(ErrorKind::kInvalidJob,
+                   "its output has one number for each example; a classifier here needs one for each class, at least "
+                   "two: end the model with a layer of two outputs, and export it again");
+    }
+    if (!is_ours_ && import_->layers().at(last.source).message.has_sigmoid()) {
+      notes.emplace_back(
+          "the model ends in a sigmoid, as one for several labels or for yes and no does; here it stays a layer, and "
+          "training, evaluate and predict take the softmax of its outputs, with one right class for each example");
     }
   }
 
@@ -245,8 +263,10 @@ class ModelImport {
     ImportedModel result;
     result.notes = std::move(first_notes_);
     result.notes.insert(result.notes.end(), import_->notes().begin(), import_->notes().end());
-    if (softmax_.nodes > 0)
+    if (softmax_.is_found) {
       result.notes.emplace_back("the softmax at the end is left out, because the loss reads logits");
+    }
+    check_outputs(last, result.notes);
     result.input =
         input_.is_ids ? dataflow::ratings_input(sizes_of_ids()) : dataflow::image_input(input_.shape, last.shape[1]);
     LayerList::Named named = std::move(import_->layers()).named(result.input.only_feature().name);
@@ -283,6 +303,7 @@ class ModelImport {
   Needed::LastSoftmax softmax_;
   std::optional<GraphImport> import_;
   std::vector<std::string> refused_;
+  int followers_ = 0;  // nodes that depend on refused ones
 };
 
 }  // namespace

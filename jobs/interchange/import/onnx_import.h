@@ -26,8 +26,9 @@ struct ImportedModel {
 inline constexpr std::size_t kMostComputed = std::size_t{1} << 29;
 
 // `model`: as read_onnx() returns it. Its input must be images [n, c, h, w], rows of numbers [n, features] or ids
-// [n, columns], its output one number per class [n, classes]. A softmax at the end is left out, because the loss reads
-// logits. Nodes that the output does not depend on are left out.
+// [n, columns], its output one number per class [n, classes], of at least two. A softmax at the end is left out,
+// because the loss reads logits. In files of our own it is left out only if --softmax has added it. Nodes that the
+// output does not depend on are left out.
 //
 // Throws ErrorKind::kInvalidJob with all nodes that cannot be imported, each with its name and the reason; or if the
 // input or output is another. Throws kCheckpoint if a tensor is damaged.

@@ -2,6 +2,8 @@
 // one; it throws NodeRefused with the reason if it cannot.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 
 #include "jobs/interchange/import/graph_import.h"
@@ -9,6 +11,11 @@
 namespace arbalest::jobs {
 
 using Operator = void (*)(GraphImport&, NodeReader&);
+
+inline constexpr std::int64_t kMostPixels = 1 << 20;  // of a length; larger ones fit no layer, and no sum overflows
+
+// Whether a constant of a formula has the expected value, up to the rounding of the program that wrote it.
+inline bool is_about(float value, float expected) { return std::abs(value - expected) <= 1e-5F * std::abs(expected); }
 
 // Null if the kind cannot be imported.
 Operator find_operator(const std::string& kind);

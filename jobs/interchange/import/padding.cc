@@ -9,8 +9,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr std::int64_t kMostPixels = 1 << 20;
-
 // Two pads for each of the `rank` dimensions.
 std::vector<std::int64_t> pads_of(GraphImport& graph, NodeReader& node, std::int64_t rank) {
   if (graph.operator_set < 11) return node.integers(node.has("paddings") ? "paddings" : "pads", {});

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "jobs/interchange/import/operators.h"
@@ -56,6 +58,20 @@ std::vector<std::int64_t> pixel_axes(const Tensor& tensor) {
   return {2, 3};
 }
 
+// Whether a Reshape to these extents (the first is that of the examples) moves the channels, which is then all that it
+// does: an image of one channel or one pixel has the same elements in both orders.
+bool moves_channels(const Tensor& image, const std::vector<std::int64_t>& extents) {
+  const bool is_image = image.view == Tensor::View::kSame || image.view == Tensor::View::kLastChannels;
+  if (!is_image || image.shape.rank() != 4 || extents.size() != 4) return false;
+  const std::int64_t channels = image.shape[1];
+  const std::int64_t height = image.shape[2];
+  const std::int64_t width = image.shape[3];
+  if (channels != 1 && height * width != 1) return false;
+  const auto moved =
+      image.view == Tensor::View::kSame ? std::array{height, width, channels} : std::array{channels, height, width};
+  return std::ranges::equal(std::span(extents).subspan(1), moved);
+}
+
 }  // namespace
 
 void import_flatten(GraphImport& graph, NodeReader& node) {
@@ -66,7 +82,7 @@ void import_flatten(GraphImport& graph, NodeReader& node) {
 }
 
 void import_reshape(GraphImport& graph, NodeReader& node) {
-  const Tensor input = graph.tensor(node, 0);
+  Tensor input = graph.tensor(node, 0);
   const bool has_zeros = node.integer("allowzero", 0) != 0;
   node.ignore("consumed_inputs");
   const std::vector<std::int64_t> target =
@@ -92,6 +108,11 @@ void import_reshape(GraphImport& graph, NodeReader& node) {
     }
     const bool is_same = std::equal(extents.begin() + 1, extents.end(), dims.begin() + 1, dims.end());
     if (is_same) return graph.put(node, input);
+    if (moves_channels(input, extents)) {
+      const bool is_last = input.view == Tensor::View::kLastChannels;
+      input.view = is_last ? Tensor::View::kSame : Tensor::View::kLastChannels;
+      return graph.put(node, input);
+    }
     if (extents.size() == 2 && extents[1] == size) return put_flattened(graph, node, input);
   }
   refuse("it gives examples another shape than that of a vector");

@@ -11,8 +11,6 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr std::int64_t kMostPixels = 1 << 20;  // of a length; larger ones fit no layer, and their sums do not overflow
-
 // The window of a node, and how it slides.
 struct Sliding {
   engine::Window window;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -10,6 +11,10 @@
 #include "arbalest/api.h"
 
 namespace arbalest {
+
+// The metrics of a model that have a value, by their names in metrics.jsonl: "train_loss", "test_accuracy" (a
+// fraction), "validation_top5_accuracy", "test_rmse" and so on.
+using Metrics = std::map<std::string, double>;
 
 // Progress within an epoch.
 struct Progress {
@@ -24,17 +29,10 @@ struct Progress {
 // An epoch that has ended. The test set is evaluated after each epoch, or the validation set if the job has one.
 struct EpochResult {
   int epoch = 0;  // 1 after the first
-  double train_loss = 0.0;
-  std::optional<double> train_accuracy{};
-  std::optional<double> test_loss{};
-  std::optional<double> test_accuracy{};  // a fraction
-  std::optional<double> test_rmse{};      // of models that predict a number, instead of the accuracy
-  std::optional<double> validation_loss{};
-  std::optional<double> validation_accuracy{};
-  std::optional<double> validation_rmse{};
+  Metrics metrics{};
   double images_per_second = 0.0;  // in training
   double elapsed_seconds = 0.0;
-  double learning_rate = 0.0;
+  double learning_rate = 0.0;  // 0 under delayed_proximal, which has none
   std::vector<int> learners_per_device{};
 };
 
@@ -63,14 +61,9 @@ enum class TrainingStatus { kTargetReached, kCompleted, kStopped, kDiverged };
 
 struct TrainingSummary {
   TrainingStatus status = TrainingStatus::kCompleted;
-  std::string message{};                  // why the run was stopped, diverged or had nothing left to train; else ""
-  std::string directory{};                // of the run
-  std::optional<double> test_accuracy{};  // of the saved model; so are the other scores
-  std::optional<double> test_loss{};
-  std::optional<double> test_rmse{};
-  std::optional<double> validation_accuracy{};
-  std::optional<double> validation_loss{};
-  std::optional<double> validation_rmse{};
+  std::string message{};    // why the run was stopped, diverged or had nothing left to train; else ""
+  std::string directory{};  // of the run
+  Metrics metrics{};        // of the saved model, on the test set and the validation set
   int epochs = 0;
   double train_seconds = 0.0;
   std::optional<double> time_to_accuracy_seconds{};  // none if the target was not reached
@@ -82,7 +75,7 @@ struct TrainingSummary {
 
 // Trains until the target, the last epoch, a stop or divergence, and leaves the files of a run in its directory.
 // Returns at once if a resumed run has nothing left to train: with the status, the message, the directory, the epochs,
-// the hash, and the accuracies or RMSEs. Throws Error.
+// the hash, and the metrics. Throws Error.
 ARBALEST_API TrainingSummary train(const TrainingOptions& options);
 
 }  // namespace arbalest

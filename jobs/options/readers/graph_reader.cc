@@ -24,6 +24,8 @@ class GraphReader {
     for (const auto& issue : model_issues.all()) {
       issues_.add(issue.path.empty() ? "model" : "model." + issue.path, issue.message);
     }
+    const auto listed = static_cast<std::size_t>(model_.layers_size());
+    if (model_.has_accuracy() && layers.size() > listed) accuracy_ = static_cast<int>(layers.size()) - 1;
     // Without data the shapes are unknown; without layers there is nothing to fit together.
     if (!context_.input.has_value() || layers.empty()) return nullptr;
     if (model_.has_zoo() && !model_issues.empty()) return nullptr;
@@ -43,6 +45,7 @@ class GraphReader {
  private:
   // `index`: index in the model's list; -1: the model as a whole.
   std::string layer_path(int index) const {
+    if (index >= 0 && index == accuracy_) return "model.accuracy";
     if (model_.has_zoo()) return "model.zoo";
     return index < 0 ? "model" : fmt::format("model.layers[{}]", index);
   }
@@ -59,6 +62,7 @@ class GraphReader {
   }
 
   std::string field_path(int index, const std::string& field) const {
+    if (index >= 0 && index == accuracy_) return layer_path(index) + (field.empty() ? "" : "." + field);
     if (index < 0 || model_.has_zoo()) return layer_path(index);
     const std::string within = path_within(model_.layers(index), field);
     return within.empty() ? layer_path(index) : layer_path(index) + "." + within;
@@ -104,6 +108,7 @@ class GraphReader {
   }
 
   const v1::Model& model_;
+  int accuracy_ = -1;  // index of the layer that model.accuracy has added, if it has
   const GraphContext& context_;
   dataflow::FieldIssues& issues_;
 };

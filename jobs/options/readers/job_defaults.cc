@@ -54,7 +54,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
   fill_synchronization(*job.mutable_synchronization(), job.training().max_epochs());
-  if (steps_by_push(job.synchronization()) && !job.learning_rate().has_with_learners()) {
+  if (takes_whole_steps(job.synchronization()) && !job.learning_rate().has_with_learners()) {
     job.mutable_learning_rate()->set_with_learners(v1::LearningRate::KEEP);
   }
   fill_learning_rate(*job.mutable_learning_rate(), job.training().max_epochs());

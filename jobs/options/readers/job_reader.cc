@@ -17,6 +17,7 @@
 #include "jobs/options/readers/optimizer_reader.h"
 #include "jobs/options/readers/processes_reader.h"
 #include "jobs/options/readers/schedule_check.h"
+#include "jobs/options/split/split_check.h"
 #include "jobs/options/synchronization/synchronization_reader.h"
 #include "jobs/options/synchronization/synchronization_warnings.h"
 
@@ -28,6 +29,7 @@ using dataflow::out_of_range;
 
 namespace {
 
+constexpr double kMebibyte = 1 << 20;
 constexpr int kMostStatisticsExamples = 1000000000;
 
 std::string check_target(double accuracy) {
@@ -37,7 +39,8 @@ std::string check_target(double accuracy) {
 
 class JobReader {
  public:
-  JobReader(v1::Job& job, dataflow::FieldIssues& issues) : job_(job), issues_(issues) {}
+  JobReader(v1::Job& job, const RunShape& shape, dataflow::FieldIssues& issues)
+      : job_(job), shape_(shape), issues_(issues) {}
 
   JobOptions read() {
     options_.name = read_name(job_, issues_);
@@ -46,6 +49,7 @@ class JobReader {
     options_.optimizer = read_optimizer(job_.optimizer(), issues_);
     options_.learning_rate = read_learning_rate(job_.learning_rate(), job_.training(), issues_);
     options_.devices = read_devices(job_, issues_);
+    read_device_memory();
     read_precision();
     const std::size_t issues_before = issues_.all().size();
     read_learners(*job_.mutable_learners(), options_, issues_);
@@ -55,6 +59,7 @@ class JobReader {
     options_.processes = read_processes(job_.processes(), issues_);
     read_model();
     read_round();
+    check_split(job_, options_, shape_, {synchronization_is_sound_, learners_are_sound_}, issues_);
     if (issues_.empty()) add_warnings();
     return std::move(options_);
   }
@@ -138,6 +143,12 @@ class JobReader {
     }
   }
 
+  void read_device_memory() {
+    if (!job_.has_device_memory_mib()) return;
+    issues_.add("device_memory_mib", out_of_range("device_memory_mib", job_.device_memory_mib(), above(0.0, 1e9)));
+    options_.device_memory_bytes = static_cast<std::int64_t>(job_.device_memory_mib() * kMebibyte);
+  }
+
   void read_precision() {
     for (const engine::DeviceSpec& device : options_.devices) {
       const std::string problem = engine::precision_problem(device, options_.training.precision);
@@ -181,7 +192,9 @@ class JobReader {
     const auto warn = [&](std::string text) {
       if (!text.empty()) options_.warnings.push_back(std::move(text));
     };
-    for (std::string& text : synchronization_warnings(options_)) warn(std::move(text));
+    if (shape_.processes == 1) {  // of several, the caller adds those of all learners
+      for (std::string& text : synchronization_warnings(options_)) warn(std::move(text));
+    }
     warn(optimizer_warning(options_.optimizer));
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));
@@ -193,6 +206,7 @@ class JobReader {
     if (options_.data.has_validation() && options_.data.validation_examples) {
       warn(validation_warning(options_.data, *options_.data.validation_examples, options_.training.target_accuracy));
     }
+    warn(split_warning(options_, shape_));
     warn_of_softmax();
     if (options_.initialize) warn(initialize_warning(*options_.initialize, *options_.graph));
     for (std::size_t i = 0; i < options_.devices.size(); ++i) {
@@ -218,6 +232,7 @@ class JobReader {
   }
 
   v1::Job& job_;
+  const RunShape shape_;
   dataflow::FieldIssues& issues_;
   JobOptions options_;
   bool learners_are_sound_ = false;        // whether the numbers of learners are right
@@ -226,7 +241,9 @@ class JobReader {
 
 }  // namespace
 
-JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues) { return JobReader(job, issues).read(); }
+JobOptions read_job(v1::Job& job, const RunShape& shape, dataflow::FieldIssues& issues) {
+  return JobReader(job, shape, issues).read();
+}
 
 std::string read_name(const v1::Job& job, dataflow::FieldIssues& issues) {
   const std::string& name = job.name();

@@ -4,6 +4,7 @@
 #include "arbalest/v1/job.pb.h"
 #include "dataflow/models/field_issues.h"
 #include "jobs/options/job_options.h"
+#include "jobs/options/readers/run_shape.h"
 
 namespace arbalest::jobs {
 
@@ -13,8 +14,8 @@ inline constexpr int kMaxEpochs = 1'000'000;
 // other fields or on the devices: the number of learners (if equal on all devices), the auto-tuner's objective, and the
 // start and length of growth. Adds one issue per mistake, with its path in the job; if there are any, the result must
 // not be used. The caller sets resolved_text. Devices are checked against this machine, so a job can be valid on one
-// machine only.
-JobOptions read_job(v1::Job& job, dataflow::FieldIssues& issues);
+// machine only. `shape`: of the run (parse_job).
+JobOptions read_job(v1::Job& job, const RunShape& shape, dataflow::FieldIssues& issues);
 
 // Checks and returns the job's name.
 std::string read_name(const v1::Job& job, dataflow::FieldIssues& issues);

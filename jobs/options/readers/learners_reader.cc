@@ -195,7 +195,7 @@ std::string period_field(const SchemePhase& phase) {
 }
 
 std::string round_problem(const SchemePhase& phase, std::int64_t batches) {
-  return check_round(phase.learners, phase.scheme.period, batches);
+  return check_round(phase.learners, phase.scheme, batches);
 }
 
 }  // namespace
@@ -215,15 +215,13 @@ void check_rounds(const v1::Learners& learners, std::int64_t batches, JobOptions
                   dataflow::FieldIssues& issues) {
   if (!options.tuned) {
     const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
-    const SchemePhase& first = phases.front();
     const std::string path = learners.per_device().has_growth() ? ".growth"
                              : options.schedule.empty()         ? ".fixed"
                                                                 : ".schedule";
     const std::string of_learners = options.learners_are_given ? kPath + path : "training.batch_size";
-    const bool fit_with_period_1 = first.learners <= batches;
-    issues.add(fit_with_period_1 ? period_field(first) : of_learners, round_problem(first, batches));
-    for (const SchemePhase& phase : std::span(phases).subspan(1)) {
-      issues.add(period_field(phase), round_problem(phase, batches));
+    for (const SchemePhase& phase : phases) {
+      const bool fits_with_period_1 = phase.learners <= batches;
+      issues.add(fits_with_period_1 ? period_field(phase) : of_learners, round_problem(phase, batches));
     }
     return;
   }

@@ -37,6 +37,12 @@ void fill(v1::AdamW& adam_w) {
   if (!adam_w.has_weight_decay()) adam_w.set_weight_decay(defaults.weight_decay);
 }
 
+void fill(v1::Adagrad& adagrad) {
+  const engine::Adagrad defaults;
+  if (!adagrad.has_epsilon()) adagrad.set_epsilon(defaults.epsilon);
+  if (!adagrad.has_weight_decay()) adagrad.set_weight_decay(defaults.weight_decay);
+}
+
 class OptimizerReader {
  public:
   OptimizerReader(const v1::Optimizer& optimizer, dataflow::FieldIssues& issues)
@@ -67,6 +73,7 @@ class OptimizerReader {
   engine::UpdateRule read_rule() {
     if (optimizer_.has_rmsprop()) return read_rms_prop(optimizer_.rmsprop());
     if (optimizer_.has_adamw()) return read_adam_w(optimizer_.adamw());
+    if (optimizer_.has_adagrad()) return read_adagrad(optimizer_.adagrad());
     return read_sgd(optimizer_.sgd());
   }
 
@@ -95,6 +102,12 @@ class OptimizerReader {
     return engine::AdamW{adam_w.beta1(), adam_w.beta2(), adam_w.epsilon(), adam_w.weight_decay()};
   }
 
+  engine::UpdateRule read_adagrad(const v1::Adagrad& adagrad) {
+    check("adagrad.epsilon", adagrad.epsilon(), kEpsilon);
+    check("adagrad.weight_decay", adagrad.weight_decay(), kDecay);
+    return engine::Adagrad{adagrad.epsilon(), adagrad.weight_decay()};
+  }
+
   const v1::Optimizer& optimizer_;
   dataflow::FieldIssues& issues_;
 };
@@ -104,6 +117,7 @@ class OptimizerReader {
 void fill_optimizer(v1::Optimizer& optimizer) {
   if (optimizer.has_rmsprop()) return fill(*optimizer.mutable_rmsprop());
   if (optimizer.has_adamw()) return fill(*optimizer.mutable_adamw());
+  if (optimizer.has_adagrad()) return fill(*optimizer.mutable_adagrad());
   fill(*optimizer.mutable_sgd());
 }
 

@@ -12,8 +12,12 @@ constexpr double kMostTimeout = 86'400.0;
 
 }  // namespace
 
-void fill_processes(v1::Processes& processes) {
+void fill_timeout(v1::Processes& processes) {
   if (!processes.has_peer_timeout_seconds()) processes.set_peer_timeout_seconds(ProcessOptions{}.peer_timeout_seconds);
+}
+
+void fill_processes(v1::Processes& processes) {
+  fill_timeout(processes);
   if (!processes.has_all_reduce()) processes.set_all_reduce(v1::Processes::CANONICAL);
 }
 

@@ -20,7 +20,7 @@ class Strides {
       : switches_(options.switches),
         batches_per_epoch_(static_cast<double>(batches_per_epoch)),
         learners_(total(options.learners_per_device)),
-        steps_(options.synchronization.steps_per_stride()) {}
+        scheme_(&options.synchronization) {}
 
   // Carries out the switches up to mini-batch `batch`. A switch takes place where the first stride begins at or after
   // its epoch.
@@ -48,8 +48,26 @@ class Strides {
   std::size_t next_switch() const { return next_; }
   std::uint64_t begin() const { return begin_; }
   int learners() const { return learners_; }
-  int steps() const { return steps_; }
-  std::uint64_t batches() const { return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(steps_); }
+  std::uint64_t batches() const {
+    return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(scheme_->steps_per_stride());
+  }
+  // Names a stride in the words of its scheme: "round", "push" or "step"; and "round of 4 learners with period 5".
+  const char* name() const {
+    const sma::Coupling coupling = scheme_->coupling(learners_);
+    return coupling == sma::Coupling::kServer ? "push" : coupling == sma::Coupling::kShared ? "step" : "round";
+  }
+  std::string description() const {
+    const std::string learners = counted(learners_, "learner");
+    const int steps = scheme_->steps_per_stride();
+    switch (scheme_->coupling(learners_)) {
+      case sma::Coupling::kServer:
+        return fmt::format("push of each of {} (push_every: {})", learners, steps);
+      case sma::Coupling::kShared:
+        return fmt::format("step of each of {}", learners);
+      default:
+        return fmt::format("round of {} with period {}", learners, steps);
+    }
+  }
 
  private:
   // Carries out the next switch if it is due at or before mini-batch `batch`. Returns whether it was.
@@ -60,7 +78,7 @@ class Strides {
     if (last_switch_ == at) overtaken_.push_back(next_ - 1);
     last_switch_ = at;
     begin_ = at;
-    steps_ = switches_[next_].to.steps_per_stride();
+    scheme_ = &switches_[next_].to;
     const std::vector<int>& learners = switches_[next_].learners_per_device;
     if (!learners.empty()) learners_ = total(learners);
     ++next_;
@@ -84,7 +102,7 @@ class Strides {
   std::vector<std::size_t> overtaken_;
   std::uint64_t begin_ = 0;  // a stride begins here, and all following strides have one length
   int learners_;
-  int steps_;
+  const sma::Options* scheme_;
 };
 
 bool changes_stride(const JobOptions& options) {
@@ -107,12 +125,11 @@ void check_steps(const JobOptions& options, std::optional<std::int64_t> batches,
     const std::uint64_t too_late = (at - strides.begin()) % round;
     if (too_late != 0) {
       const std::uint64_t earlier = at - too_late;
-      issues.add(
-          fmt::format("learners.per_device.schedule.step[{}].at_batch", i),
-          fmt::format("learners change between rounds, and from mini-batch {} on each round of {} with period {} "
-                      "has {} mini-batches: {} lies within one; did you mean {}{}?",
-                      strides.begin(), counted(strides.learners(), "learner"), strides.steps(), round, at,
-                      earlier == strides.begin() ? "" : fmt::format("{} or ", earlier), earlier + round));
+      issues.add(fmt::format("learners.per_device.schedule.step[{}].at_batch", i),
+                 fmt::format("learners change between one {} and the next, and from mini-batch {} on each {} has {} "
+                             "mini-batches: {} lies within one; did you mean {}{}?",
+                             strides.name(), strides.begin(), strides.description(), round, at,
+                             earlier == strides.begin() ? "" : fmt::format("{} or ", earlier), earlier + round));
     }
     strides.resize(at, total(options.schedule[i].per_device));
   }
@@ -145,10 +162,10 @@ std::vector<std::string> unreached_switches(const JobOptions& options, std::int6
   const std::size_t unreached = strides.next_switch();
   if (unreached == options.switches.size()) return warnings;
   warnings.push_back(fmt::format(
-      "synchronization.switch[{}]: no round begins between epoch {} and the end of the run ({}), as a round of {} with "
-      "period {} has {} of the {} mini-batches of an epoch: it {} no effect",
-      unreached, options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
-      counted(strides.learners(), "learner"), strides.steps(), strides.batches(), batches,
+      "synchronization.switch[{}]: no {} begins between epoch {} and the end of the run ({}), as a {} has {} of the {} "
+      "mini-batches of an epoch: it {} no effect",
+      unreached, strides.name(), options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
+      strides.description(), strides.batches(), batches,
       unreached + 1 == options.switches.size() ? "has" : "and what follows it have"));
   return warnings;
 }

@@ -44,14 +44,26 @@ std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t ba
   return issues;
 }
 
-std::string check_round(int learners, int period, std::int64_t batches) {
-  const std::int64_t needed = std::int64_t{learners} * period;
+std::string check_round(int learners, const sma::Options& scheme, std::int64_t batches) {
+  const std::int64_t needed = std::int64_t{learners} * scheme.period;
   if (needed <= batches) return "";
-  return fmt::format(
-      "a round of {} with period {} needs {}, but an epoch has {}; use {}fewer learners or smaller "
-      "mini-batches",
-      counted(learners, "learner"), period, counted(needed, "mini-batch"), grouped(batches),
-      period > 1 ? "a shorter period, " : "");
+  const std::string mini_batches = counted(needed, "mini-batch");
+  std::string problem;
+  std::string shorter;
+  const sma::Coupling coupling = scheme.coupling(learners);
+  if (coupling == sma::Coupling::kServer) {
+    problem = fmt::format("one push of each of {} (push_every: {}) takes {}", counted(learners, "learner"),
+                          scheme.period, mini_batches);
+    shorter = "a smaller push_every, ";
+  } else if (coupling == sma::Coupling::kShared || coupling == sma::Coupling::kGradient) {
+    problem = fmt::format("one step of each of {} takes {}", counted(learners, "learner"), mini_batches);
+  } else {
+    problem =
+        fmt::format("a round of {} with period {} needs {}", counted(learners, "learner"), scheme.period, mini_batches);
+    shorter = "a shorter period, ";
+  }
+  return fmt::format("{}, but an epoch has {}; use {}fewer learners or smaller mini-batches", problem, grouped(batches),
+                     scheme.period > 1 ? shorter : "");
 }
 
 }  // namespace arbalest::jobs

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataflow/graph.h"
+#include "sma/options.h"
 
 namespace arbalest::jobs {
 
@@ -18,7 +19,7 @@ struct SizeIssue {
 // GiB as float32). Of tensors that feed each other, only the first is reported.
 std::vector<SizeIssue> check_sizes(const dataflow::Graph& graph, std::int64_t batch_size);
 
-// Describes the issue if a round, `period` mini-batches of each learner, is longer than an epoch of `batches`; else "".
-std::string check_round(int learners, int period, std::int64_t batches);
+// Describes the issue if the scheme's period, of each learner, is longer than an epoch of `batches`; else "".
+std::string check_round(int learners, const sma::Options& scheme, std::int64_t batches);
 
 }  // namespace arbalest::jobs

@@ -1,4 +1,4 @@
-// Options of a job whose model is logistic regression over sparse rows. It has no graph, mini-batches or replicas.
+// Options of a job without mini-batches and replicas: logistic regression over sparse rows, or hogwild on ratings.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "scheduler/learning_rate.h"
-#include "scheduler/sparse/proximal_solver.h"
+#include "scheduler/sparse/proximal_options.h"
 
 namespace arbalest::jobs {
 
@@ -20,7 +20,7 @@ struct HogwildOptions {
 };
 
 struct SparseOptions {
-  // Directory of the files, relative to the data root unless absolute.
+  // Directory of the files, relative to the data root unless absolute. Up to `bias`, sparse_logistic only.
   std::string directory;
   std::string train;
   std::string test;

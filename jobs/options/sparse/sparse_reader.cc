@@ -9,9 +9,10 @@
 #include "jobs/options/readers/devices_reader.h"
 #include "jobs/options/readers/job_defaults.h"
 #include "jobs/options/readers/job_reader.h"
-#include "jobs/options/readers/learners_reader.h"
-#include "jobs/options/readers/learning_rate_reader.h"
+#include "jobs/options/readers/processes_reader.h"
+#include "jobs/options/sparse/factorization_reader.h"
 #include "jobs/options/sparse/foreign_fields.h"
+#include "jobs/options/sparse/hogwild_parts.h"
 
 namespace arbalest::jobs {
 
@@ -54,9 +55,10 @@ class SparseReader {
     read_data();
     read_training();
     read_scheme();
+    if (job_.synchronization().has_delayed_proximal()) options_.processes = read_processes(job_.processes(), issues_);
     options_.devices = read_devices(job_, issues_);
-    refuse_gpus();
-    read_learners();
+    refuse_gpus(options_, "sparse_logistic", issues_);
+    read_fixed_learners(job_, options_, issues_);
     refuse_others();
     options_.sparse = std::move(sparse_);
     return std::move(options_);
@@ -66,7 +68,7 @@ class SparseReader {
   void read_model() {
     if (!job_.model().has_sparse_logistic()) {
       issues_.add(job_.has_model() ? "model" : "model.sparse_logistic",
-                  fmt::format("libsvm, delayed_proximal and hogwild are for {}; add that", kModel));
+                  fmt::format("libsvm and delayed_proximal are for {}; add that", kModel));
     }
     sparse_.bias = job_.model().sparse_logistic().bias();
   }
@@ -104,7 +106,7 @@ class SparseReader {
     if (synchronization.has_delayed_proximal()) {
       sparse_.scheme = read_proximal(synchronization.delayed_proximal());
     } else if (synchronization.has_hogwild()) {
-      sparse_.scheme = read_hogwild();
+      sparse_.scheme = read_hogwild(job_, issues_);
     } else {
       issues_.add("synchronization",
                   "sparse_logistic is trained by synchronization { delayed_proximal { l1: ... } } or { hogwild {} }; "
@@ -154,35 +156,6 @@ class SparseReader {
     }
   }
 
-  HogwildOptions read_hogwild() {
-    HogwildOptions read{read_learning_rate(job_.learning_rate(), job_.training(), issues_)};
-    if (std::holds_alternative<scheduler::Plateau>(read.learning_rate.curve)) {
-      issues_.add("learning_rate.plateau",
-                  "hogwild follows schedules that depend on the epoch only; choose another one");
-    }
-    if (job_.learning_rate().with_learners() != v1::LearningRate::KEEP) {
-      issues_.add("learning_rate.with_learners",
-                  "with_learners must be KEEP with hogwild: its learners share one model, and each takes whole steps");
-    }
-    return read;
-  }
-
-  void refuse_gpus() {
-    for (std::size_t i = 0; i < options_.devices.size(); ++i) {
-      if (!options_.devices[i].is_cuda()) continue;
-      issues_.add(fmt::format("devices[{}]", i),
-                  fmt::format("sparse_logistic needs a CPU device, and '{}' is a GPU; write devices: \"cpu\"",
-                              options_.devices[i].name));
-    }
-  }
-
-  void read_learners() {
-    const v1::Learners::PerDevice& per_device = job_.learners().per_device();
-    const bool is_fixed = per_device.count_case() == v1::Learners::PerDevice::kFixed ||
-                          per_device.count_case() == v1::Learners::PerDevice::COUNT_NOT_SET;
-    if (is_fixed) jobs::read_learners(*job_.mutable_learners(), options_, issues_);
-  }
-
   // Names all fields that have no meaning here, together with the other mistakes.
   void refuse_others() {
     std::set<std::string> known = {"name",
@@ -198,12 +171,8 @@ class SparseReader {
       known.erase("data");
       known.insert("data.libsvm");
     }
-    if (job_.synchronization().has_hogwild()) {
-      for (const char* field : {"base", "with_learners", "fixed", "multistep", "inverse", "step", "exponential",
-                                "polynomial", "cosine", "cyclic", "one_cycle", "plateau", "warm_up"}) {
-        known.insert(fmt::format("learning_rate.{}", field));
-      }
-    }
+    if (job_.synchronization().has_delayed_proximal()) known.insert("processes.peer_timeout_seconds");
+    if (job_.synchronization().has_hogwild()) known.merge(hogwild_rate_fields());
     refuse_foreign_fields(job_, known, kModel, issues_);
   }
 
@@ -217,10 +186,11 @@ class SparseReader {
 
 bool is_sparse(const v1::Job& job) {
   return job.model().has_sparse_logistic() || job.data().has_libsvm() || job.synchronization().has_delayed_proximal() ||
-         job.synchronization().has_hogwild();
+         is_factorization(job);
 }
 
 void fill_sparse_defaults(v1::Job& job, const std::string& file) {
+  if (is_factorization(job)) return fill_factorization_defaults(job, file);
   if (!job.has_name()) job.set_name(name_after(file));
   if (job.model().has_sparse_logistic() && !job.model().sparse_logistic().has_bias()) {
     job.mutable_model()->mutable_sparse_logistic()->set_bias(SparseOptions().bias);
@@ -231,15 +201,14 @@ void fill_sparse_defaults(v1::Job& job, const std::string& file) {
   const bool is_proximal = job.synchronization().has_delayed_proximal();
   if (!training.has_max_epochs()) training.set_max_epochs(is_proximal ? kDefaultEpochs : defaults.max_epochs);
   if (!training.has_seed()) training.set_seed(defaults.seed);
+  if (is_proximal) fill_timeout(*job.mutable_processes());
   if (is_proximal) fill_proximal(*job.mutable_synchronization()->mutable_delayed_proximal(), coordinates_of(job));
-  if (job.synchronization().has_hogwild()) {
-    v1::LearningRate& rate = *job.mutable_learning_rate();
-    if (!rate.has_with_learners()) rate.set_with_learners(v1::LearningRate::KEEP);
-    fill_learning_rate(rate, training.max_epochs());
-  }
+  if (job.synchronization().has_hogwild()) fill_hogwild(job);
   if (job.devices().empty()) job.add_devices("cpu");
 }
 
-JobOptions read_sparse_job(v1::Job& job, dataflow::FieldIssues& issues) { return SparseReader(job, issues).read(); }
+JobOptions read_sparse_job(v1::Job& job, dataflow::FieldIssues& issues) {
+  return is_factorization(job) ? read_factorization_job(job, issues) : SparseReader(job, issues).read();
+}
 
 }  // namespace arbalest::jobs

@@ -1,4 +1,4 @@
-// Reads jobs whose model is logistic regression over sparse rows.
+// Reads jobs without mini-batches and replicas: logistic regression over sparse rows, and hogwild on ratings.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace arbalest::jobs {
 
-// Returns whether the job has a part of sparse jobs: sparse_logistic, libsvm, delayed_proximal or hogwild.
+// Returns whether the job has a part of sparse jobs: sparse_logistic, libsvm or delayed_proximal, or hogwild on
+// ratings.
 bool is_sparse(const v1::Job& job);
 
 // fill_defaults() of sparse jobs (jobs/options/readers/job_defaults.h describes it).

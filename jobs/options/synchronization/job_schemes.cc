@@ -13,6 +13,15 @@ std::vector<Options> schemes_of(const JobOptions& options) {
   return schemes;
 }
 
+const Options& present_scheme(const JobOptions& options, std::size_t switches_done) {
+  return switches_done == 0 ? options.synchronization : options.switches[switches_done - 1].to;
+}
+
+bool has_rounds(const Options& scheme, int learners) {
+  const sma::Coupling coupling = scheme.coupling(learners);
+  return coupling != sma::Coupling::kServer && coupling != sma::Coupling::kShared;
+}
+
 int longest_stride(const JobOptions& options) { return sma::longest_stride(schemes_of(options)); }
 
 bool sums_gradients(const JobOptions& options) {
@@ -21,10 +30,10 @@ bool sums_gradients(const JobOptions& options) {
   });
 }
 
-std::string path_of_server(const JobOptions& options) {
-  if (options.synchronization.scheme == Scheme::kAsyncSgd) return options.synchronization_path;
-  const auto found = std::ranges::find_if(
-      options.switches, [](const SynchronizationSwitch& each) { return each.to.scheme == Scheme::kAsyncSgd; });
+std::string path_of(Scheme scheme, const JobOptions& options) {
+  if (options.synchronization.scheme == scheme) return options.synchronization_path;
+  const auto found = std::ranges::find_if(options.switches,
+                                          [&](const SynchronizationSwitch& each) { return each.to.scheme == scheme; });
   return found == options.switches.end() ? "" : found->path;
 }
 

@@ -80,6 +80,7 @@ void fill(v1::SlowMo& kind) { fill_outer(kind, sma::defaults_of(Scheme::kSlowMo)
 void fill(v1::Diloco& kind) { fill_outer(kind, sma::defaults_of(Scheme::kDiloco)); }
 void fill(v1::Lookahead& kind) { fill_outer(kind, sma::defaults_of(Scheme::kLookahead)); }
 void fill(v1::IndependentLearners& /*kind*/) {}
+void fill(v1::Hogwild& /*kind*/) {}
 
 void fill(v1::AsyncSgd& kind) {
   const Options defaults = sma::defaults_of(Scheme::kAsyncSgd);
@@ -114,6 +115,8 @@ bool visit_kind(Message& message, const Visit& visit) {
              message.has_lookahead(), [&]() -> auto& { return *message.mutable_lookahead(); }, "lookahead") ||
          try_kind(
              message.has_swap(), [&]() -> auto& { return *message.mutable_swap(); }, "swap") ||
+         try_kind(
+             message.has_hogwild(), [&]() -> auto& { return *message.mutable_hogwild(); }, "hogwild") ||
          try_kind(
              message.has_async_sgd(), [&]() -> auto& { return *message.mutable_async_sgd(); }, "async_sgd");
 }
@@ -158,6 +161,7 @@ class KindReader {
   Options read(const v1::Diloco& kind) { return read_outer(kind, Scheme::kDiloco); }
   Options read(const v1::Lookahead& kind) { return read_outer(kind, Scheme::kLookahead); }
   Options read(const v1::IndependentLearners& /*kind*/) { return sma::defaults_of(Scheme::kSwap); }
+  Options read(const v1::Hogwild& /*kind*/) { return sma::defaults_of(Scheme::kHogwild); }
   Options read(const v1::AsyncSgd& kind) {
     Options options = sma::defaults_of(Scheme::kAsyncSgd);
     if (kind.has_staleness()) options.staleness = checked("staleness", kind.staleness(), {0, kMostStaleness});

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "jobs/options/synchronization/hogwild_check.h"
 #include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/options/synchronization/scheme_kinds.h"
 #include "jobs/options/synchronization/switch_reader.h"
@@ -18,7 +19,7 @@ constexpr double kWarmStartEpochs = 1.0;
 constexpr int kMostCompareRounds = 1'000'000'000;
 
 void check_asynchronous(const JobOptions& options, dataflow::FieldIssues& issues) {
-  const std::string path = path_of_server(options);
+  const std::string path = path_of(sma::Scheme::kAsyncSgd, options);
   if (path.empty() || !options.tuned) return;
   issues.add(path,
              "async_sgd and learners.per_device.auto exclude each other: the auto-tuner measures rounds, and "
@@ -37,7 +38,8 @@ void fill_synchronization(v1::Synchronization& synchronization, int max_epochs) 
   for (v1::Switch& each : *synchronization.mutable_switch_()) fill_scheme(each);
 }
 
-bool steps_by_push(const v1::Synchronization& synchronization) {
+bool takes_whole_steps(const v1::Synchronization& synchronization) {
+  if (synchronization.has_hogwild()) return true;
   if (!synchronization.has_async_sgd()) return false;
   const v1::AsyncSgd& kind = synchronization.async_sgd();
   return !(kind.has_staleness() && kind.staleness() == 0 && kind.push_every() == 1);
@@ -68,6 +70,7 @@ void read_synchronization(const v1::Synchronization& synchronization, JobOptions
     read_switch(synchronization.switch_(i), fmt::format("{}.switch[{}]", path, i), options, issues);
   }
   check_asynchronous(options, issues);
+  check_hogwild(options, issues);
 }
 
 }  // namespace arbalest::jobs

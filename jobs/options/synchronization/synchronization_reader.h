@@ -10,9 +10,9 @@ namespace arbalest::jobs {
 // Sets the fields that are missing to their defaults.
 void fill_synchronization(v1::Synchronization& synchronization, int max_epochs);
 
-// Returns whether the job begins with a scheme under which k learners take as many steps as one: each push is a step.
-// `synchronization` must have its defaults.
-bool steps_by_push(const v1::Synchronization& synchronization);
+// Returns whether the job begins with a scheme under which k learners take as many steps as one: each push of async_sgd
+// and each mini-batch of hogwild is a step. `synchronization` must have its defaults.
+bool takes_whole_steps(const v1::Synchronization& synchronization);
 
 // Reads `synchronization`, which must have its defaults, into the corresponding fields of `options`, whose training,
 // learning rate and learners must be set. Adds issues with paths in the job.

@@ -8,6 +8,7 @@
 
 namespace arbalest::jobs {
 
+// With the learners of all processes, as far as they are known (JobOptions::learners_elsewhere).
 std::vector<std::string> synchronization_warnings(const JobOptions& options);
 
 }  // namespace arbalest::jobs

@@ -1,7 +1,5 @@
 #include "jobs/report/inspection/inspection_report.h"
 
-#include <numeric>
-
 #include <fmt/format.h>
 
 #include "jobs/messages/text.h"
@@ -10,8 +8,9 @@ namespace arbalest::jobs {
 
 namespace {
 
-std::int64_t total(const std::vector<int>& counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+// "host memory, with 4 learners"
+std::string with_learners(const MemoryUse& use) {
+  return use.learners == 0 ? use.name : fmt::format("{}, with {}", use.name, counted(use.learners, "learner"));
 }
 
 }  // namespace
@@ -23,8 +22,6 @@ std::string to_text(const Inspection& inspection) {
     layers.push_back({layer.name, layer.kind, layer.output, grouped(layer.parameters), grouped(layer.forward_flops),
                       grouped(layer.output_bytes)});
   }
-  const std::int64_t learners = total(inspection.learners_per_device);
-  const std::int64_t most_learners = total(inspection.most_learners_per_device);
   std::vector<std::vector<std::string>> totals = {
       {"parameters", grouped(inspection.parameters)},
       {"FLOPs, forward", grouped(inspection.forward_flops)},
@@ -37,14 +34,16 @@ std::string to_text(const Inspection& inspection) {
       {"device, without learners", bytes_text(inspection.device_bytes)}};
   for (std::size_t m = 0; m < inspection.memory.size(); ++m) {
     const MemoryUse& use = inspection.memory[m];
-    totals.push_back({fmt::format("{}, with {}", use.name, counted(learners, "learner")), bytes_text(use.needed)});
+    totals.push_back({with_learners(use), bytes_text(use.needed)});
     if (inspection.most_learners_per_device != inspection.learners_per_device) {
-      totals.push_back({fmt::format("{}, with {}, the most in this run", use.name, counted(most_learners, "learner")),
-                        bytes_text(inspection.most_memory[m].needed)});
+      const MemoryUse& most = inspection.most_memory[m];
+      totals.push_back({with_learners(most) + ", the most in this run", bytes_text(most.needed)});
     }
     totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
   }
-  totals.push_back({"learners that fit on each device", grouped(inspection.learners_that_fit)});
+  totals.push_back({"learners that fit on each device",
+                    fmt::format("{}{}", grouped(inspection.learners_that_fit),
+                                inspection.is_split ? " (of a split model a device has one)" : "")});
   std::vector<std::vector<std::string>> plan = {{"epochs done", "learning rate", "learners", "synchronization"}};
   std::vector<std::string> shown;
   for (const PlanRow& row : inspection.plan) {
@@ -102,6 +101,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"device_bytes", inspection.device_bytes},
           {"available_bytes", inspection.available_bytes},
           {"learners_that_fit", inspection.learners_that_fit},
+          {"is_split", inspection.is_split},
           {"learners_per_device", inspection.learners_per_device},
           {"most_learners_per_device", inspection.most_learners_per_device},
           {"memory", memory},

@@ -8,6 +8,8 @@
 
 namespace arbalest::jobs {
 
+using dataflow::DenseSplit;
+
 namespace {
 
 using Row = std::vector<std::string>;
@@ -18,14 +20,24 @@ constexpr double kGiga = 1e9;
 
 std::string milliseconds(double seconds) { return fmt::format("{:.3f}", seconds / kMilli); }
 
-const char* text_of(Parallelism parallelism) { return parallelism == Parallelism::kSplit ? "split" : "data-parallel"; }
+// "5 us", "20 ms"
+std::string latency_text(double seconds) {
+  return seconds < kMilli ? fmt::format("{:g} us", seconds / kMicro) : fmt::format("{:g} ms", seconds / kMilli);
+}
+
+const char* text_of(Parallelism parallelism) {
+  if (parallelism == Parallelism::kEachAlone) return "each alone";
+  return parallelism == Parallelism::kSplit ? "split" : "data-parallel";
+}
+
+const char* text_of(DenseSplit split) { return split == DenseSplit::kColumns ? "columns" : "rows"; }
 
 std::string description(const ParallelismCosts& costs) {
   const Link& link = costs.devices.link;
   std::string text =
-      fmt::format("{} with {} each; a device sends {:g} GB/s, and a message takes {:g} us longer than its bytes",
+      fmt::format("{} with {} each; a device sends {:g} GB/s, and a message takes {} longer than its bytes",
                   counted(costs.devices.count, "device"), counted(costs.batch_size, "example"),
-                  link.bytes_per_second / kGiga, link.latency_seconds / kMicro);
+                  link.bytes_per_second / kGiga, latency_text(link.latency_seconds));
   if (costs.devices.flops_per_second) {
     text += fmt::format(";\na device computes {:g} GFLOP/s", *costs.devices.flops_per_second / kGiga);
   }
@@ -36,7 +48,7 @@ std::string layers_table(const ParallelismCosts& costs) {
   const bool has_compute = costs.devices.flops_per_second.has_value();
   std::vector<Row> rows = {{"layer", "kind", "inputs", "outputs", "parameters", "data-parallel bytes", "ms"}};
   if (has_compute) rows[0].insert(rows[0].end(), {"hidden ms", "compute ms"});
-  rows[0].insert(rows[0].end(), {"split bytes", "split ms", "better"});
+  rows[0].insert(rows[0].end(), {"split by", "split bytes", "split ms", "better"});
   for (const LayerParallelism& layer : costs.layers) {
     const LayerSizes& sizes = layer.sizes;
     const LayerCosts& of_layer = layer.costs;
@@ -46,6 +58,7 @@ std::string layers_table(const ParallelismCosts& costs) {
     if (has_compute) {
       row.insert(row.end(), {milliseconds(*of_layer.hidden_seconds), milliseconds(*of_layer.compute_seconds)});
     }
+    row.emplace_back(of_layer.split ? text_of(of_layer.split_by) : "-");
     row.push_back(of_layer.split ? grouped(of_layer.split->bytes) : "-");
     row.push_back(of_layer.split ? milliseconds(of_layer.split->seconds) : "-");
     row.emplace_back(text_of(of_layer.better));
@@ -86,7 +99,17 @@ nlohmann::ordered_json json_of(const std::optional<Value>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
-const char* json_of(Parallelism parallelism) { return parallelism == Parallelism::kSplit ? "split" : "data_parallel"; }
+const char* json_of(Parallelism parallelism) {
+  if (parallelism == Parallelism::kEachAlone) return "each_alone";
+  return parallelism == Parallelism::kSplit ? "split" : "data_parallel";
+}
+
+nlohmann::ordered_json split_json(const LayerCosts& costs) {
+  if (!costs.split) return nullptr;
+  nlohmann::ordered_json json = json_of(*costs.split);
+  json["by"] = text_of(costs.split_by);
+  return json;
+}
 
 nlohmann::ordered_json json_of(const LayerParallelism& layer) {
   const LayerSizes& sizes = layer.sizes;
@@ -99,7 +122,7 @@ nlohmann::ordered_json json_of(const LayerParallelism& layer) {
           {"parameters", sizes.parameters},
           {"compute_seconds", json_of(layer.costs.compute_seconds)},
           {"data_parallel", data},
-          {"split", layer.costs.split ? json_of(*layer.costs.split) : nlohmann::ordered_json(nullptr)},
+          {"split", split_json(layer.costs)},
           {"better", json_of(layer.costs.better)}};
 }
 
@@ -118,7 +141,7 @@ std::string to_text(const ParallelismCosts& costs) {
   return fmt::format("{}\n{}{}\nEach device sends for a mini-batch, as float32:\n{}{}", description(costs),
                      layers_table(costs), pairs_table(costs),
                      total_text("  all layers data-parallel", costs.data_parallel, has_compute),
-                     total_text("  each layer the better way", costs.each_the_better, has_compute));
+                     total_text("  each layer or pair the better way", costs.each_the_better, has_compute));
 }
 
 nlohmann::ordered_json to_json(const ParallelismCosts& costs) {

@@ -10,6 +10,7 @@
 #include "jobs/export/atomic_file.h"
 #include "jobs/report/json.h"
 #include "jobs/report/prometheus/prometheus_text.h"
+#include "sma/staleness_summary.h"
 
 namespace arbalest::jobs {
 
@@ -50,27 +51,35 @@ void check_place(const fs::path& path) {
   }
 }
 
-void add_scores(PrometheusText& text, const EpochRow& row) {
-  text.add({"arbalest_train_accuracy", Type::kGauge, "Mean accuracy in training, over the last epoch"},
-           row.train_accuracy);
-  text.add({"arbalest_test_loss", Type::kGauge, "Loss on the test set, after the last epoch"}, row.test_loss);
-  text.add({"arbalest_test_accuracy", Type::kGauge, "Accuracy on the test set, after the last epoch"},
-           row.test_accuracy);
-  text.add({"arbalest_test_rmse", Type::kGauge, "Root mean squared error on the test set, after the last epoch"},
-           row.test_rmse);
-  text.add({"arbalest_validation_loss", Type::kGauge, "Loss on the validation set, after the last epoch"},
-           row.validation_loss);
-  text.add({"arbalest_validation_accuracy", Type::kGauge, "Accuracy on the validation set, after the last epoch"},
-           row.validation_accuracy);
-  text.add(
-      {"arbalest_validation_rmse", Type::kGauge, "Root mean squared error on the validation set, after the last epoch"},
-      row.validation_rmse);
+// `on`: "on the test set, after the last epoch".
+void add_scores(PrometheusText& text, const dataflow::Metrics& metrics, const std::string& set, const std::string& on,
+                const Scores& scores) {
+  for (const dataflow::Metric& metric : metrics) {
+    const std::string name = fmt::format("arbalest_{}_{}", set, metric.name);
+    text.add({name.c_str(), Type::kGauge, fmt::format("The {} {}", metric.title, on).c_str()},
+             scores.value(metric.name));
+  }
+}
+
+// `has_progress`: the loss in training is told already, because runs tell it more often with their progress.
+void add_epoch(PrometheusText& text, const dataflow::Metrics& metrics, const EpochRow& row, bool has_progress) {
+  dataflow::Metrics in_training = metrics;
+  if (has_progress) std::erase_if(in_training, [](const dataflow::Metric& metric) { return metric.name == "loss"; });
+  add_scores(text, in_training, "train", "in training, over the last epoch", row.train);
+  add_scores(text, metrics, "test", "on the test set, after the last epoch", row.test);
+  add_scores(text, metrics, "validation", "on the validation set, after the last epoch", row.validation);
   text.add({"arbalest_replica_distance", Type::kGauge,
             "Root mean square distance of the replicas from the central model, at the end of the last epoch"},
            row.replica_distance);
   text.add({"arbalest_replica_spread", Type::kGauge,
             "Root mean square distance of the replicas from their mean, at the end of the last epoch"},
            row.replica_spread);
+  if (row.staleness.empty()) return;
+  const sma::StalenessSummary staleness = sma::summary_of(row.staleness);
+  text.add({"arbalest_staleness_mean", Type::kGauge, "Mean staleness of the steps, over the last epoch"},
+           staleness.mean);
+  text.add({"arbalest_staleness_max", Type::kGauge, "Largest staleness of a step, over the last epoch"},
+           static_cast<double>(staleness.largest));
 }
 
 }  // namespace
@@ -101,7 +110,7 @@ void PrometheusFile::on_epoch(const EpochRow& row) {
   last_epoch_ = row;
   epoch_ = row.epoch;
   elapsed_seconds_ = row.elapsed_seconds;
-  learning_rate_ = row.learning_rate;
+  if (!row.sparse || !row.sparse->step) learning_rate_ = row.learning_rate;
   write();
 }
 
@@ -176,7 +185,7 @@ std::string PrometheusFile::text() const {
     text.add({"arbalest_remaining_seconds", Type::kGauge, "Estimate of the seconds up to the last epoch"},
              summary_ ? 0.0 : progress_->remaining_seconds);
   }
-  if (last_epoch_) add_scores(text, *last_epoch_);
+  if (last_epoch_) add_epoch(text, start_.metrics, *last_epoch_, progress_.has_value());
   if (checkpoint_) {
     text.add({"arbalest_checkpoint_mini_batches", Type::kGauge, "Mini-batches before the last checkpoint"},
              static_cast<double>(*checkpoint_));

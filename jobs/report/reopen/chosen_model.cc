@@ -6,6 +6,7 @@
 
 #include "engine/error.h"
 #include "jobs/checkpoint/checkpoint.h"
+#include "jobs/report/reopen/final_model.h"
 
 namespace arbalest::jobs {
 
@@ -14,23 +15,14 @@ using engine::ErrorKind;
 
 namespace {
 
-// Refuses a run without a model, with the reason.
-void check_model(const fs::path& run) {
-  std::error_code error;
-  if (fs::exists(fs::symlink_status(run / kModelFile, error))) return;
-  const char* reason = is_running(run) ? "it is still training, and saves its model at the end; take what it has saved "
-                                         "so far by --checkpoint last or --checkpoint best; the signal SIGUSR1 makes "
-                                         "it save a checkpoint"
-                       : read_summary(run) ? "it ended without one; its summary.json says why"
-                                           : "it was killed before it saved one; go on with it by 'arbalest train "
-                                             "--resume=auto', or take its newest checkpoint by --checkpoint last";
-  engine::fail(ErrorKind::kCheckpoint, "the run '{}' has no model: {}", run.string(), reason);
-}
-
 ChosenModel final_model(const fs::path& run, const Tell& warn) {
-  check_model(run);
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(run / kModelFile, error))) fail_without_model(run);
   ChosenModel model{(run / kModelFile).string(), "", read_summary(run), {}};
-  if (model.summary) model.sha256 = model.summary->model_sha256;
+  if (model.summary) {
+    model.sha256 = model.summary->model_sha256;
+    if (const std::string warning = warning_about_model(run, *model.summary); !warning.empty()) warn(warning);
+  }
   if (model.sha256.empty()) {
     warn(fmt::format("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
                      run.string()));
@@ -61,6 +53,7 @@ ChosenModel choose_model(const fs::path& run, const std::string& checkpoint, con
     if (!is_checkpoint(run)) return final_model(run, warn);
     return {(open_checkpoint(run).path / kModelFile).string(), "", {}, {}};
   }
+  require_checkpoints(run);
   if (checkpoint != "best") return {(checkpoint_named(run, checkpoint).path / kModelFile).string(), "", {}, {}};
   const fs::path best = run / kBestModel;
   std::error_code error;

@@ -25,7 +25,8 @@ struct ChosenModel {
 };
 
 // `run`: as find_run() returns it. `checkpoint`: "" for the final model; "best", "last", or the number of a checkpoint.
-// Throws kCheckpoint, with the reason and what to do, if there is no such model.
+// Throws kCheckpoint, with the reason and what to do, if there is no such model, and kUsage for a `checkpoint` of a run
+// that saves none. `warn` is told if the run of a final model diverged or failed.
 ChosenModel choose_model(const std::filesystem::path& run, const std::string& checkpoint, const Tell& warn);
 
 }  // namespace arbalest::jobs

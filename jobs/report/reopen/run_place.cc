@@ -67,7 +67,8 @@ RunPlace open_run_place(const PlaceOptions& options, const JobOptions& job, cons
   if (options.resume == "none") return {std::make_unique<RunDirectory>(options.output, job.name), {}};
   if (job.sparse) {
     engine::fail(engine::ErrorKind::kUsage,
-                 "--resume needs a model of layers: a job with sparse_logistic saves no checkpoints; leave it out and "
+                 "--resume needs checkpoints, and jobs over sparse rows, or with hogwild on ratings, save none; leave "
+                 "it out and "
                  "train anew");
   }
   return options.resume == "auto" ? resume_newest(options, job, warn) : resume_from(options, job, warn);

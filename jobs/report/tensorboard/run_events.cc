@@ -1,6 +1,7 @@
 #include "jobs/report/tensorboard/run_events.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,30 +18,17 @@ using tensorboard::Summary;
 
 namespace {
 
-struct Scalar {
-  const char* field;  // of the line
-  Curve curve;
-  const char* tag;
-};
-
-constexpr Scalar kEpochScalars[] = {{"train_loss", Curve::kTraining, "loss"},
-                                    {"train_accuracy", Curve::kTraining, "accuracy"},
-                                    {"learning_rate", Curve::kTraining, "learning_rate"},
-                                    {"images_per_second", Curve::kTraining, "images_per_second"},
-                                    {"replica_distance", Curve::kTraining, "replica_distance"},
-                                    {"replica_spread", Curve::kTraining, "replica_spread"},
-                                    {"averaging_loss_gap", Curve::kTraining, "averaging_loss_gap"},
-                                    {"objective", Curve::kTraining, "objective"},
-                                    {"non_zeros", Curve::kTraining, "non_zeros"},
-                                    {"kkt_violation", Curve::kTraining, "kkt_violation"},
-                                    {"test_loss", Curve::kTest, "loss"},
-                                    {"test_accuracy", Curve::kTest, "accuracy"},
-                                    {"test_top5_accuracy", Curve::kTest, "top5_accuracy"},
-                                    {"test_rmse", Curve::kTest, "rmse"},
-                                    {"validation_loss", Curve::kValidation, "loss"},
-                                    {"validation_accuracy", Curve::kValidation, "accuracy"},
-                                    {"validation_top5_accuracy", Curve::kValidation, "top5_accuracy"},
-                                    {"validation_rmse", Curve::kValidation, "rmse"}};
+constexpr const char* kTrainingScalars[] = {"learning_rate",
+                                            "images_per_second",
+                                            "replica_distance",
+                                            "replica_spread",
+                                            "averaging_loss_gap",
+                                            "staleness_mean",
+                                            "staleness_max",
+                                            "objective",
+                                            "non_zeros",
+                                            "kkt_violation",
+                                            "step"};
 constexpr const char* kLearners = "learners";
 
 // A number of the line; none if the field is missing or null.
@@ -71,12 +59,33 @@ void add_scalar(Event& event, const char* tag, double value) {
   scalar.set_simple_value(static_cast<float>(value));
 }
 
-// Adds the scores of one curve that the line has.
+// Returns the prefix of the names of a curve's metrics in the line of an epoch.
+std::string_view prefix_of(Curve curve) {
+  return curve == Curve::kTraining ? "train_" : curve == Curve::kTest ? "test_" : "validation_";
+}
+
+// Adds the scores of one curve that the line has: every number whose name begins with the curve's prefix.
 void add_scores(Event& event, const ordered_json& row, Curve curve) {
-  for (const Scalar& scalar : kEpochScalars) {
-    if (scalar.curve != curve) continue;
-    if (const std::optional<double> value = number_in(row, scalar.field)) add_scalar(event, scalar.tag, *value);
+  for (const auto& [name, value] : row.items()) {
+    if (!name.starts_with(prefix_of(curve)) || !value.is_number()) continue;
+    add_scalar(event, name.c_str() + prefix_of(curve).size(), value.get<double>());
   }
+}
+
+void add_training_scalars(Event& event, const ordered_json& row) {
+  for (const char* name : kTrainingScalars) {
+    if (const std::optional<double> value = number_in(row, name)) add_scalar(event, name, *value);
+  }
+}
+
+// The names of the metrics in the line of the start; lines of older versions have none.
+std::vector<std::string> metrics_in(const ordered_json& row) {
+  const auto names = row.find("metrics");
+  if (names == row.end() || !names->is_array() ||
+      !std::ranges::all_of(*names, [](const ordered_json& name) { return name.is_string(); })) {
+    return {"accuracy", "rmse", "loss"};
+  }
+  return names->get<std::vector<std::string>>();
 }
 
 // The plugin reads its data from the metadata, and ignores the value.
@@ -100,7 +109,7 @@ HParamInfo::DataType type_of(const google::protobuf::Value& value) {
   }
 }
 
-void add_metric(tensorboard::Experiment& experiment, Curve curve, const char* tag) {
+void add_metric(tensorboard::Experiment& experiment, Curve curve, const std::string& tag) {
   tensorboard::MetricInfo::Name& name = *experiment.add_metric_infos()->mutable_name();
   name.set_group(folder_of(curve));
   name.set_tag(tag);
@@ -185,7 +194,7 @@ std::vector<CurveEvent> RunEvents::start(const ordered_json& row) {
     info.set_name(path);
     info.set_type(type_of(value));
   }
-  for (const char* tag : {"accuracy", "rmse", "loss"}) {
+  for (const std::string& tag : metrics_in(row)) {
     add_metric(*experiment.mutable_experiment(), validates ? Curve::kValidation : Curve::kTest, tag);
   }
   HParamsPluginData session;
@@ -201,14 +210,17 @@ std::vector<CurveEvent> RunEvents::start(const ordered_json& row) {
 
 std::vector<CurveEvent> RunEvents::epoch(const ordered_json& row) {
   std::vector<CurveEvent> events;
-  if (!number_in(row, "batch")) return events;  // earlier versions wrote none
-  const std::int64_t step = step_in(row, "batch");
+  const bool is_sparse = row.contains("objective");           // without mini-batches, epochs are steps
+  if (!is_sparse && !number_in(row, "batch")) return events;  // earlier versions wrote none
+  const std::int64_t step = step_in(row, is_sparse ? "epoch" : "batch");
   for (const Curve curve : {Curve::kTraining, Curve::kTest, Curve::kValidation}) {
     Event event = event_at(elapsed_in(row), step);
     add_scores(event, row, curve);
+    if (curve == Curve::kTraining) add_training_scalars(event, row);
     if (curve == Curve::kTraining) add_learners(event, row);
     if (event.has_summary()) events.push_back({curve, event});
   }
+  last_step_ = step;
   if (number_in(row, "test_loss")) tested_ = step;
   return events;
 }
@@ -217,7 +229,8 @@ std::vector<CurveEvent> RunEvents::epoch(const ordered_json& row) {
 std::vector<CurveEvent> RunEvents::finish(const ordered_json& row) {
   std::vector<CurveEvent> events;
   const double elapsed = number_in(row, "train_seconds").value_or(0.0);
-  const std::int64_t step = step_in(row, "mini_batches");
+  const std::int64_t mini_batches = step_in(row, "mini_batches");
+  const std::int64_t step = mini_batches > 0 ? mini_batches : last_step_;
   if (tested_ != step) {
     Event event = event_at(elapsed, step);
     add_scores(event, row, Curve::kTest);

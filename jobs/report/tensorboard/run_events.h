@@ -44,6 +44,7 @@ class RunEvents {
   std::string job_text_;
   double begun_ = 0.0;  // the clock when elapsed_seconds was 0, in seconds since 1970
   std::size_t devices_ = 1;
+  std::int64_t last_step_ = 0;               // the step of the last epoch
   std::optional<std::int64_t> tested_ = {};  // the step of the last test scores
 };
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/error.h"
-#include "jobs/report/run_files.h"
+#include "jobs/export/run_files.h"
 #include "jobs/report/tensorboard/event_file.h"
 #include "jobs/report/tensorboard/run_events.h"
 

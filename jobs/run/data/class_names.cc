@@ -72,8 +72,7 @@ void check(const std::vector<std::string>& names, const DataOptions& data, const
 
 }  // namespace
 
-std::vector<std::string> class_names(const DataOptions& data, const std::string& data_root) {
-  if (!data.class_names.empty()) return data.class_names;
+std::vector<std::string> class_names_of_files(const DataOptions& data, const std::string& data_root) {
   const fs::path directory = fs::path(data_root) / data.directory;
   std::vector<std::string> names;
   fs::path path = directory / list_of(data.kind);
@@ -88,6 +87,10 @@ std::vector<std::string> class_names(const DataOptions& data, const std::string&
   }
   check(names, data, path);
   return names;
+}
+
+std::vector<std::string> class_names(const DataOptions& data, const std::string& data_root) {
+  return data.class_names.empty() ? class_names_of_files(data, data_root) : data.class_names;
 }
 
 }  // namespace arbalest::jobs

@@ -19,6 +19,7 @@
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/options/data/validation_check.h"
+#include "jobs/run/data/dataset_place.h"
 
 namespace arbalest::jobs {
 
@@ -62,10 +63,13 @@ class Loader {
       case DataOptions::Kind::kTfrecord:
         return decoded(dataflow::open_image_records(image_records(), pool_));
       case DataOptions::Kind::kNpy:
+        require_folder();
         return varied(dataflow::load_npy<std::uint8_t>(arrays()));
       case DataOptions::Kind::kFloatNpy:
+        require_folder();
         return varied(dataflow::load_npy<float>(arrays()));
       case DataOptions::Kind::kRatings:
+        require_folder();
         return divided(dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input}));
       case DataOptions::Kind::kLibsvm:
         break;  // its rows are no Dataset (jobs/run/sparse)
@@ -102,6 +106,9 @@ class Loader {
     if (split_ == Split::kValidation) source.other_patterns = {data_.train, data_.test};
     return source;
   }
+
+  // Readers of arrays know nothing of a data root, so their errors would name a file only.
+  void require_folder() const { require_data_folder(directory_, data_.directory); }
 
   std::filesystem::path examples_file() const { return directory_ / files().examples; }
   std::filesystem::path labels_file() const { return directory_ / files().labels; }

@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
+#include <system_error>
 
 #include "dataflow/input/example.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
+#include "jobs/export/model_description.h"
+#include "jobs/export/run_files.h"
+#include "jobs/export/safetensors.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/validation_check.h"
 #include "jobs/options/sparse/graph_needed.h"
+#include "jobs/run/data/class_names.h"
 #include "jobs/run/data/dataset_loading.h"
 
 namespace arbalest::jobs {
@@ -44,6 +50,58 @@ SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool
   return split;
 }
 
+// The class names of the model beside the job file of a run; empty if there is no such model, or if it names none.
+std::vector<std::string> recorded_names(const std::filesystem::path& job_file) {
+  const std::filesystem::path model = job_file.parent_path() / kModelFile;
+  std::error_code error;
+  if (job_file.empty() || !std::filesystem::is_regular_file(model, error)) return {};
+  const std::optional<ModelDescription> description = description_in(read_safetensors_metadata(model));
+  return description ? description->class_names : std::vector<std::string>();
+}
+
+// "class 3 is 'dog' in the data and 'cat' in the run's model.safetensors"; "" if all names are equal, or not known on
+// one side.
+std::string names_problem(const std::vector<std::string>& names, const std::vector<std::string>& recorded) {
+  const std::size_t both = std::min(names.size(), recorded.size());
+  for (std::size_t c = 0; c < both; ++c) {
+    if (names[c] == recorded[c]) continue;
+    return fmt::format(
+        "class {} is '{}' in the data and '{}' in the run's {}: the labels have another meaning than they had in "
+        "training",
+        c, names[c], recorded[c], kModelFile);
+  }
+  return "";
+}
+
+void verify_class_names(const JobOptions& job, const std::string& data_root, const std::filesystem::path& job_file,
+                        DatasetVerification& result) {
+  std::string problem;
+  try {
+    const std::vector<std::string> names = class_names_of_files(job.data, data_root);
+    // Names that the job gives may be others than those of the files.
+    if (job.data.class_names.empty()) problem = names_problem(names, recorded_names(job_file));
+  } catch (const engine::Error& error) {
+    problem = error.what();
+  }
+  if (!problem.empty()) result.problems.push_back(problem);
+}
+
+// A copy of a published dataset may be smaller on purpose, so another number of examples is a warning.
+void verify_size(const dataflow::Dataset& data, const std::optional<std::int64_t>& published,
+                 DatasetVerification& result) {
+  if (!published || *published == data.size()) return;
+  result.warnings.push_back(
+      fmt::format("{}: has {}, but the published set has {}; if the files are meant to be whole, "
+                  "get them anew (arbalest data fetch)",
+                  data.name(), counted(data.size(), "example"), grouped(*published)));
+}
+
+// The number of examples of the dataset's training files; none if only the files tell.
+std::optional<std::int64_t> published_training_examples(const DataOptions& data) {
+  if (!data.training_examples) return std::nullopt;
+  return *data.training_examples + (data.validation ? data.validation_examples.value_or(0) : 0);
+}
+
 }  // namespace
 
 bool DatasetVerification::is_sound() const {
@@ -51,7 +109,8 @@ bool DatasetVerification::is_sound() const {
          std::ranges::all_of(splits, [](const SplitVerification& split) { return split.problems.empty(); });
 }
 
-DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root) {
+DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root,
+                                   const std::filesystem::path& job_file) {
   require_graph(job, "arbalest data verify");
   engine::host::Pool pool(engine::host::usable_cores());
   DatasetVerification result;
@@ -63,7 +122,11 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
   for (const dataflow::Split split : splits) {
     const auto data = load_dataset(source, data_root, split, pool, result.warnings, Decoding::kOnReading);
     result.splits.push_back(verify(*data, pool));
-    if (split == dataflow::Split::kTrain) training_classes = class_sizes(*data);
+    if (split == dataflow::Split::kTrain) {
+      training_classes = class_sizes(*data);
+      verify_size(*data, published_training_examples(job.data), result);
+    }
+    if (split == dataflow::Split::kTest) verify_size(*data, job.data.test_examples, result);
     if (split == dataflow::Split::kValidation) {
       std::string problem = own_validation_problem(training_classes, class_sizes(*data));
       if (!problem.empty()) result.problems.push_back(fmt::format("{}: {}", data->name(), problem));
@@ -74,6 +137,7 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
                                             empty == 1 ? "1 class is" : fmt::format("{} classes are", empty)));
     }
   }
+  verify_class_names(job, data_root, job_file, result);
   return result;
 }
 

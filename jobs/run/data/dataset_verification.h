@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,11 @@ struct DatasetVerification {
   bool is_sound() const;
 };
 
-// Reads and decodes all examples of all splits on all cores. Throws ErrorKind::kData if a dataset is wrong as a whole.
-DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root);
+// Reads and decodes all examples of all splits on all cores. Compares the numbers of examples with those of a published
+// dataset, and the names of the classes with those of the model beside `job_file`, if the job is that of a run; ""
+// compares no names. Throws ErrorKind::kData if a dataset is wrong as a whole.
+DatasetVerification verify_dataset(const JobOptions& job, const std::string& data_root,
+                                   const std::filesystem::path& job_file = {});
 
 // "mnist train: 60000 examples, 10 classes of 5421 to 6742"
 std::string to_text(const SplitVerification& split);

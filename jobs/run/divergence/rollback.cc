@@ -101,7 +101,7 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
     end(run, error,
         fmt::format(
             "the run has gone back {}, to {:g} times the learning rate (training.on_divergence), and goes back no "
-            "more; begin anew in another directory (--output) with a lower learning_rate.base",
+            "more; begin anew in another directory (--output) with such a change",
             counted(done, "time"), run.state.rollbacks.factor));
     return false;
   }

@@ -46,7 +46,7 @@ bool is_finite(const SavedRun& saved) {
   for (std::size_t j = 0; j < training.learners.size(); ++j) {
     if (training.learners[j].is_here() ? !is_finite(training.learners[j]) : !has_finite_learner(saved, j)) return false;
   }
-  return std::isfinite(saved.run.epoch.loss_sum) && std::isfinite(training.losses.loss_sum);
+  return std::isfinite(saved.run.epoch.sums.loss()) && std::isfinite(training.losses.loss_sum);
 }
 
 std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints, const RollbackLimits& limits,

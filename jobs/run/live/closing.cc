@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/process/all_gather.h"
+#include "jobs/export/run_files.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
@@ -18,7 +19,7 @@ void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
   if (!run.leads() || run.context.output_directory.empty()) return;
   run.tell(&RunObserver::on_save);
   const engine::process::World::FileWork work(run.world);  // the others wait
-  const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / "model.safetensors";
+  const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / kModelFile;
   run.summary.model_sha256 = write_safetensors(path, model, run.metadata);
 }
 
@@ -76,15 +77,7 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
 
 void finish_run(LiveRun& run) {
   complete_summary(run);
-  std::exception_ptr failure;
-  for (RunObserver* observer : run.context.observers) {
-    try {
-      observer->on_finish(run.summary);
-    } catch (...) {
-      if (!failure) failure = std::current_exception();
-    }
-  }
-  if (failure) std::rethrow_exception(failure);
+  tell_finish(run.context.observers, run.summary);
 }
 
 void fail_run(LiveRun& run, const std::exception& error) noexcept {

@@ -39,6 +39,16 @@ bool ends_before_epoch(LiveRun& run) {
   return true;
 }
 
+void end_beyond_last_epoch(LiveRun& run) {
+  const int last = run.job.training.max_epochs;
+  const bool is_beyond = run.state.epochs > last || (run.state.epochs == last && run.state.epoch.tasks > 0);
+  if (!run.resumed || !is_beyond || !run.summary.message.empty()) return;
+  run.summary.message = fmt::format(
+      "the checkpoint '{}' is at {}, beyond training.max_epochs: {}, so nothing was trained, and the model is the "
+      "checkpoint's; train on by --resume with a larger training.max_epochs",
+      run.resumed->path, epochs_text(run.resumed->epoch), last);
+}
+
 void end_within_epoch(LiveRun& run) {
   const std::string after = epochs_text(run.epochs(run.examples()));
   if (run.decided.stop_signal == 0) {

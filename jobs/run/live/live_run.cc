@@ -17,7 +17,7 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
       scores(job_options) {
   devices_of_rank_ = join(world, {static_cast<int>(job.devices.size())});
   summary.job = job.name;
-  summary.metric = metric_of(job);
+  summary.metrics = job.graph->metrics();
   summary.precision = job.training.precision;
   summary.seed = job.training.seed;
   summary.accuracy_set = scores.accuracy_set();

@@ -16,6 +16,7 @@
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/run_observer.h"
 #include "jobs/run/session.h"
+#include "jobs/run/tell_observers.h"
 #include "jobs/run/trainer.h"
 
 namespace arbalest::jobs {
@@ -38,7 +39,7 @@ struct LiveRun {
   // Calls a function of all observers.
   template <typename... Parameters, typename... Arguments>
   void tell(void (RunObserver::*event)(Parameters...), const Arguments&... arguments) const {
-    for (RunObserver* observer : context.observers) (observer->*event)(arguments...);
+    tell_observers(context.observers, event, arguments...);
   }
 
   // Whether this process has the observers and writes the files.

@@ -1,12 +1,9 @@
 #include "jobs/run/live/opening.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 
-#include "engine/process/all_gather.h"
-#include "engine/process/packing.h"
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/job_changes.h"
 #include "jobs/run/data/class_names.h"
@@ -92,26 +89,9 @@ void resume_run(LiveRun& run, SavedRun& saved) {
   saved.model = {};
 }
 
-namespace {
-
-// The warnings of all processes; those of other ranks that rank 0 does not have come with their rank.
-std::vector<std::string> warnings_of_all(LiveRun& run) {
-  std::vector<std::string> all = run.job.warnings;
-  const std::vector<std::string> parts =
-      engine::process::all_gather(run.world, engine::process::pack(run.job.warnings));
-  for (std::size_t rank = 1; rank < parts.size(); ++rank) {
-    for (const std::string& text : engine::process::unpack(parts[rank])) {
-      if (std::ranges::find(all, text) == all.end()) all.push_back(fmt::format("rank {}: {}", rank, text));
-    }
-  }
-  return all;
-}
-
-}  // namespace
-
 void announce_run(LiveRun& run) {
   RunStart start = describe_run(run.job, *run.session, run.scores.accuracy_set());
-  start.warnings = warnings_of_all(run);
+  start.warnings = warnings_of_all(run.world, run.job.warnings);
   start.devices = run.summary.devices;
   start.learners_per_device = run.summary.learners_per_device;
   start.learner_steps = run.state.learners;

@@ -4,6 +4,8 @@
 
 namespace arbalest::jobs {
 
+using dataflow::DenseSplit;
+
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4;
@@ -20,18 +22,30 @@ Traffic all_reduce(std::int64_t elements, const AssumedDevices& devices) {
   return traffic_of(messages, (messages * kFloatBytes * elements + devices.count - 1) / devices.count, devices.link);
 }
 
-// Gathers and reduce-scatters of activations and their gradients.
-//   elements: of one example, in all of these collectives together
-Traffic exchange(std::int64_t collectives, std::int64_t elements, std::int64_t batch_size,
-                 const AssumedDevices& devices) {
+// The exchanges of a split layer, or of a pair of them. Each takes one message for each other device.
+//   inputs, outputs: elements of one example that a device sends to each other device
+Traffic exchanges(std::int64_t inputs, std::int64_t outputs, bool has_input_gradient, std::int64_t batch_size,
+                  const AssumedDevices& devices) {
   const std::int64_t others = devices.count - 1;
-  return traffic_of(collectives * others, others * kFloatBytes * batch_size * elements, devices.link);
+  const std::int64_t of_inputs = has_input_gradient ? 2 : 1;
+  constexpr std::int64_t kOfOutputs = 2;
+  return traffic_of((of_inputs + kOfOutputs) * others,
+                    others * kFloatBytes * batch_size * (of_inputs * inputs + kOfOutputs * outputs), devices.link);
 }
 
-Traffic split(std::int64_t inputs, std::int64_t outputs, bool has_input_gradient, std::int64_t batch_size,
-              const AssumedDevices& devices) {
-  const std::int64_t of_inputs = has_input_gradient ? 2 : 1;
-  return exchange(of_inputs + 2, of_inputs * inputs + 2 * outputs, batch_size, devices);
+bool can_split(const LayerSizes& layer, DenseSplit by, const AssumedDevices& devices) {
+  const std::int64_t length = by == DenseSplit::kColumns ? layer.outputs : layer.inputs;
+  return layer.is_dense && layer.parameters > 0 && length % devices.count == 0;
+}
+
+void split_the_faster_way(const LayerSizes& layer, std::int64_t batch_size, const AssumedDevices& devices,
+                          LayerCosts& costs) {
+  for (const DenseSplit by : {DenseSplit::kColumns, DenseSplit::kRows}) {
+    const std::optional<Traffic> traffic = split_traffic(layer, by, batch_size, devices);
+    if (!traffic || (costs.split && costs.split->seconds <= traffic->seconds)) continue;
+    costs.split = traffic;
+    costs.split_by = by;
+  }
 }
 
 // Sends the gradients one after the other, the last layer's first, each when it is complete.
@@ -61,8 +75,7 @@ std::vector<LayerCosts> layer_costs(std::span<const LayerSizes> layers, std::int
   for (const LayerSizes& layer : layers) {
     LayerCosts& of_layer = costs.emplace_back();
     of_layer.data = all_reduce(layer.parameters, devices);
-    if (!layer.is_dense || layer.parameters == 0) continue;
-    of_layer.split = split(layer.inputs, layer.outputs, layer.has_input_gradient, batch_size, devices);
+    split_the_faster_way(layer, batch_size, devices, of_layer);
   }
   if (devices.flops_per_second) hide_behind_backward_pass(layers, *devices.flops_per_second, costs);
   for (LayerCosts& of_layer : costs) {
@@ -72,9 +85,21 @@ std::vector<LayerCosts> layer_costs(std::span<const LayerSizes> layers, std::int
   return costs;
 }
 
-Traffic split_pair_traffic(const LayerSizes& by_columns, const LayerSizes& by_rows, std::int64_t batch_size,
-                           const AssumedDevices& devices) {
-  return split(by_columns.inputs, by_rows.outputs, by_columns.has_input_gradient, batch_size, devices);
+std::optional<Traffic> split_traffic(const LayerSizes& layer, DenseSplit by, std::int64_t batch_size,
+                                     const AssumedDevices& devices) {
+  if (!can_split(layer, by, devices)) return std::nullopt;
+  const bool is_by_columns = by == DenseSplit::kColumns;
+  const std::int64_t inputs = is_by_columns ? layer.inputs : layer.inputs / devices.count;
+  const std::int64_t outputs = is_by_columns ? layer.outputs / devices.count : layer.outputs;
+  return exchanges(inputs, outputs, layer.has_input_gradient, batch_size, devices);
+}
+
+std::optional<Traffic> split_pair_traffic(const LayerSizes& by_columns, const LayerSizes& by_rows,
+                                          std::int64_t batch_size, const AssumedDevices& devices) {
+  const bool is_possible =
+      can_split(by_columns, DenseSplit::kColumns, devices) && can_split(by_rows, DenseSplit::kRows, devices);
+  if (!is_possible) return std::nullopt;
+  return exchanges(by_columns.inputs, by_rows.outputs, by_columns.has_input_gradient, batch_size, devices);
 }
 
 double waiting_seconds(const LayerCosts& costs) { return costs.data.seconds - costs.hidden_seconds.value_or(0.0); }

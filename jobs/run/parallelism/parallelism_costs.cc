@@ -49,21 +49,71 @@ void add(TotalTraffic& total, const Traffic& traffic, double waiting_seconds) {
   total.waiting_seconds += waiting_seconds;
 }
 
-void find_pairs(const Graph& graph, const std::vector<LayerSizes>& sizes, const std::vector<LayerCosts>& costs,
-                ParallelismCosts& result) {
-  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+TotalTraffic better_way(const LayerCosts& costs) {
+  if (costs.better == Parallelism::kSplit) return {*costs.split, costs.split->seconds};
+  return {costs.data, waiting_seconds(costs)};
+}
+
+// `pair`: of both layers, the first split by columns and the second by rows.
+Parallelism better_for_two(const LayerCosts& first, const LayerCosts& second, const Traffic& pair) {
+  if (pair.seconds < better_way(first).waiting_seconds + better_way(second).waiting_seconds) return Parallelism::kSplit;
+  const bool are_whole = first.better == Parallelism::kData && second.better == Parallelism::kData;
+  return are_whole ? Parallelism::kData : Parallelism::kEachAlone;
+}
+
+// A pair of dense layers, with the index of its second layer.
+struct Pair {
+  PairParallelism costs;
+  std::size_t next = 0;
+};
+
+// Returns the pairs by their first layer.
+std::vector<std::optional<Pair>> find_pairs(const Graph& graph, const std::vector<LayerSizes>& sizes,
+                                            const std::vector<LayerCosts>& costs, const ParallelismCosts& of) {
+  std::vector<std::optional<Pair>> pairs(sizes.size());
+  for (std::size_t n = 0; n < sizes.size(); ++n) {
     const std::optional<std::size_t> next = costs[n].split ? next_dense(graph, n) : std::nullopt;
-    if (!next || !costs[*next].split) continue;
+    if (!next) continue;
+    const std::optional<Traffic> split = split_pair_traffic(sizes[n], sizes[*next], of.batch_size, of.devices);
+    if (!split) continue;
     TotalTraffic data;
     for (const std::size_t layer : {n, *next}) add(data, costs[layer].data, waiting_seconds(costs[layer]));
-    const Traffic split = split_pair_traffic(sizes[n], sizes[*next], result.batch_size, result.devices);
-    result.pairs.push_back({.by_columns = sizes[n].name,
-                            .by_rows = sizes[*next].name,
-                            .data = data.traffic,
-                            .waiting_seconds = data.waiting_seconds,
-                            .split = split,
-                            .better = split.seconds < data.waiting_seconds ? Parallelism::kSplit : Parallelism::kData});
+    pairs[n] = {{.by_columns = sizes[n].name,
+                 .by_rows = sizes[*next].name,
+                 .data = data.traffic,
+                 .waiting_seconds = data.waiting_seconds,
+                 .split = *split,
+                 .better = better_for_two(costs[n], costs[*next], *split)},
+                *next};
   }
+  return pairs;
+}
+
+TotalTraffic sum(TotalTraffic a, const TotalTraffic& b) {
+  add(a, b.traffic, b.waiting_seconds);
+  return a;
+}
+
+// Dense layers in a row are a chain, in which a layer may be alone, in a pair with the one before, or in a pair with
+// the one behind. `best[l]` becomes the better of these for layer l and all behind it in its chain.
+TotalTraffic best_of_all(const std::vector<LayerCosts>& costs, const std::vector<std::optional<Pair>>& pairs) {
+  std::vector<TotalTraffic> best(costs.size());
+  std::vector<bool> is_behind(costs.size());
+  for (std::size_t l = costs.size(); l-- > 0;) {
+    best[l] = better_way(costs[l]);
+    if (!pairs[l]) continue;
+    const std::size_t next = pairs[l]->next;
+    is_behind[next] = true;
+    best[l] = sum(best[l], best[next]);
+    TotalTraffic paired{pairs[l]->costs.split, pairs[l]->costs.split.seconds};
+    if (pairs[next]) paired = sum(paired, best[pairs[next]->next]);
+    if (paired.waiting_seconds < best[l].waiting_seconds) best[l] = paired;
+  }
+  TotalTraffic total;
+  for (std::size_t l = 0; l < costs.size(); ++l) {
+    if (!is_behind[l]) total = sum(total, best[l]);
+  }
+  return total;
 }
 
 }  // namespace
@@ -95,7 +145,7 @@ std::vector<LayerSizes> layer_sizes(const Graph& graph, std::int64_t batch_size)
 }
 
 ParallelismCosts parallelism_costs(const JobOptions& job, const AssumedDevices& devices) {
-  require_graph(job, "arbalest inspect --links");
+  require_replicas(job, "arbalest inspect --links");
   ParallelismCosts result;
   result.devices = devices;
   result.batch_size = job.training.batch_size;
@@ -104,15 +154,13 @@ ParallelismCosts parallelism_costs(const JobOptions& job, const AssumedDevices& 
   for (std::size_t l = 0; l < sizes.size(); ++l) {
     if (sizes[l].parameters == 0) continue;
     result.layers.push_back({sizes[l], costs[l]});
-    const double waiting = waiting_seconds(costs[l]);
-    add(result.data_parallel, costs[l].data, waiting);
-    if (costs[l].better == Parallelism::kSplit) {
-      add(result.each_the_better, *costs[l].split, costs[l].split->seconds);
-    } else {
-      add(result.each_the_better, costs[l].data, waiting);
-    }
+    add(result.data_parallel, costs[l].data, waiting_seconds(costs[l]));
   }
-  find_pairs(*job.graph, sizes, costs, result);
+  const std::vector<std::optional<Pair>> pairs = find_pairs(*job.graph, sizes, costs, result);
+  for (const std::optional<Pair>& pair : pairs) {
+    if (pair) result.pairs.push_back(pair->costs);
+  }
+  result.each_the_better = best_of_all(costs, pairs);
   return result;
 }
 

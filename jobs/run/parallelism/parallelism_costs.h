@@ -38,7 +38,7 @@ struct ParallelismCosts {
   std::vector<LayerParallelism> layers;  // those that training changes, in the order of the forward pass
   std::vector<PairParallelism> pairs;
   TotalTraffic data_parallel;    // all layers data-parallel
-  TotalTraffic each_the_better;  // each layer as LayerCosts::better says
+  TotalTraffic each_the_better;  // each layer, or pair of layers, the way that keeps the devices waiting for less time
 };
 
 // Returns the sizes of all layers for a mini-batch of `batch_size`.

@@ -24,6 +24,7 @@ struct Unit {
 
 constexpr double kBitsOfByte = 8.0;
 constexpr double kKibi = 1024.0;
+constexpr double kLongLatency = 1.0;  // seconds: no link is as slow as that
 
 constexpr Unit kSpeedUnits[] = {{"B/s", 1.0},
                                 {"kB/s", 1e3},
@@ -103,6 +104,12 @@ Link parse_link(std::string_view option, std::string_view text) {
   if (link.latency_seconds < 0.0) {
     fail(ErrorKind::kUsage, "{}: the latency must not be negative (got {}); write it like 5us", option,
          trimmed(text.substr(comma + 1)));
+  }
+  if (link.latency_seconds >= kLongLatency) {
+    fail(
+        ErrorKind::kUsage,
+        "{}: a latency of {} would make every message take a second or more; links take microseconds, as in 12GB/s,5us",
+        option, trimmed(text.substr(comma + 1)));
   }
   return link;
 }

@@ -43,12 +43,13 @@ Requests requests_of(std::uint64_t flags) {
 
 }  // namespace
 
-Requests Agreement::after_stride(const Requests& own) {
+Requests Agreement::after_stride(const Requests& own, int lag) {
   if (world_.size() == 1) return own;
   pending_.push_back(world_.start_flags(flags_of(own)));
-  if (pending_.size() <= kLag) return {};
-  const std::uint64_t flags = pending_.front().wait();
-  pending_.pop_front();
+  const auto kept = static_cast<std::size_t>(lag);
+  if (pending_.size() <= kept) return {};
+  std::uint64_t flags = 0;
+  for (; pending_.size() > kept; pending_.pop_front()) flags |= pending_.front().wait();
   return requests_of(flags);
 }
 

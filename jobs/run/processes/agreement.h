@@ -30,10 +30,11 @@ class Agreement {
   // `world` must outlive it.
   explicit Agreement(engine::process::World& world) : world_(world) {}
 
-  // Gives this process's requests after a stride. Returns what any process asked for `kLag` strides ago, so that no
+  // Gives this process's requests after a stride. Returns what any process asked for `lag` strides ago, so that no
   // process waits for the others' messages; a single process gets its own requests at once. Of several signals the one
-  // with the smallest number counts.
-  Requests after_stride(const Requests& own);
+  // with the smallest number counts. All processes give the same lag; if it has become shorter, the strides in between
+  // count, too.
+  Requests after_stride(const Requests& own, int lag);
   // Drops requests that after_stride() has not returned. Call it, on all processes, after acting on a request: the same
   // reason may have been given again meanwhile.
   void forget();
@@ -41,8 +42,6 @@ class Agreement {
   Requests now(const Requests& own);
 
  private:
-  static constexpr std::size_t kLag = 2;
-
   engine::process::World& world_;
   std::deque<engine::process::PendingFlags> pending_;  // oldest first
 };

@@ -1,7 +1,10 @@
 #include "jobs/run/processes/shared_job.h"
 
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -10,7 +13,14 @@
 #include "engine/error.h"
 #include "engine/process/packing.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/readers/learners_reader.h"
+#include "jobs/options/split/split_check.h"
 #include "jobs/options/synchronization/job_schemes.h"
+#include "jobs/options/synchronization/synchronization_warnings.h"
+#include "jobs/options/text/issue_report.h"
+#include "jobs/options/text/overrides.h"
+#include "jobs/options/text/text_format.h"
+#include "jobs/options/text/text_outline.h"
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_bounds.h"
 #include "jobs/run/processes/shared_results.h"
@@ -45,15 +55,48 @@ void check_kinds(World& world, const engine::DeviceSpec& own) {
                   has_gpus ? "GPUs" : "CPU devices", world.place(others.front()), has_gpus ? "CPU devices" : "GPUs"));
 }
 
-// The server of asynchronous SGD has the learners of one process only.
-void check_server(const World& world, const JobOptions& job) {
-  const std::string path = path_of_server(job);
+// Checks split layers once the devices of all processes are known. Each device has one learner, so the learners are as
+// many as the devices.
+void check_split_layers(World& world, const JobOptions& job, const SourceText& source,
+                        std::span<const std::string> overrides) {
+  if (!is_split(job)) return;
+  const RunShape shape{.processes = world.size(), .devices = most_learners_of_all(job)};
+  together(world, [&] { parse_job(source, overrides, shape); });
+}
+
+int hosts_of(const World& world) {
+  std::set<std::string> hosts;
+  for (int rank = 0; rank < world.size(); ++rank) hosts.insert(world.host(rank));
+  return static_cast<int>(hosts.size());
+}
+
+// Returns the path of the job's first hogwild; "" if there is none.
+std::string path_of_hogwild(const JobOptions& job) {
+  if (!job.sparse) return path_of(sma::Scheme::kHogwild, job);
+  return std::holds_alternative<HogwildOptions>(job.sparse->scheme) ? "synchronization.hogwild" : "";
+}
+
+void check_hogwild(const World& world, const JobOptions& job, const SourceText& source,
+                   std::span<const std::string> overrides) {
+  const std::string path = path_of_hogwild(job);
   if (path.empty()) return;
-  engine::fail(
-      engine::ErrorKind::kInvalidJob,
-      "{}: the learners of async_sgd are those of one process, and this run has {} processes; start it without "
+  const std::string problem = fmt::format(
+      "{}: the learners of hogwild share the memory of one process, and this run has {} processes; start it without "
       "mpirun or srun, or choose another scheme",
       path, world.size());
+  const TextOutline outline(source, *v1::Job::descriptor());
+  v1::Job written;
+  parse_text(source, outline, written);
+  const Overrides applied(overrides, written);
+  IssueReport report(source);
+  if (const std::string* setting = applied.origin(path)) {
+    report.add_setting(*setting, problem);
+  } else if (const auto position = outline.find(path)) {
+    report.add(*position, problem);
+  } else {
+    report.add_missing(problem);
+  }
+  throw report.to_error();
 }
 
 // The settings of the user, with these devices.
@@ -79,27 +122,25 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
   DeviceShare share;
   std::string text;
   together(world, [&] {
-    job = parse_job(source, overrides);
-    if (job.sparse) {
-      engine::fail(engine::ErrorKind::kInvalidJob,
-                   "{}: sparse_logistic trains in one process, and {} were started; leave the launcher out", path,
-                   world.size());
-    }
-    check_server(world, job);
+    job = parse_job(source, overrides, {.processes = world.size(), .hosts = hosts_of(world)});
+    check_hogwild(world, job, source, overrides);
     text = job.resolved_text;
     share = share_of_devices(job.devices, world, divided);
-    job = parse_job(source, with_devices(overrides, share.devices));
+    job = parse_job(source, with_devices(overrides, share.devices), {.processes = world.size()});
   });
   check_kinds(world, job.devices.front());
   world.broadcast(text);
   job.resolved_text = std::move(text);
-  share_bounds(world, job);
+  if (!job.sparse) {  // blocks have no rounds
+    share_bounds(world, job);
+    for (std::string& warning : synchronization_warnings(job)) job.warnings.push_back(std::move(warning));
+  }
+  check_split_layers(world, job, source, overrides);
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   if (job.training.divergence.rolls_back) {
     job.warnings.push_back(
         "training.on_divergence: with several processes a run goes back when a value is not finite; a spike of the "
-        "loss "
-        "is not noticed, so training.spike_factor has no effect");
+        "loss is not noticed, so training.spike_factor has no effect");
   }
   world.set_peer_timeout(job.processes.peer_timeout_seconds);
   world.set_all_reduce(job.processes.all_reduce);

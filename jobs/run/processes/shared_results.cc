@@ -1,5 +1,6 @@
 #include "jobs/run/processes/shared_results.h"
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "engine/error.h"
 #include "engine/process/all_gather.h"
+#include "engine/process/packing.h"
 #include "jobs/messages/failure.h"
 
 namespace arbalest::jobs {
@@ -26,12 +28,20 @@ scheduler::Progress sum_over(World& world, const scheduler::Progress& own) {
   using Numbers = scheduler::ProgressNumbers;
   static_assert(std::is_trivially_copyable_v<Numbers>);
   if (world.size() == 1) return own;
-  ARBALEST_CHECK(own.staleness.empty());  // async_sgd trains in one process
+  std::string message(bytes_of(static_cast<const Numbers*>(&own), sizeof(Numbers)));
+  for (const auto& [staleness, pushes] : own.staleness) {
+    for (const std::int64_t number : {staleness, pushes}) message += bytes_of(&number, sizeof number);
+  }
   scheduler::Progress sum;
-  for (const std::string& bytes : all_gather(world, bytes_of(static_cast<const Numbers*>(&own), sizeof(Numbers)))) {
-    Numbers part;
-    std::memcpy(&part, bytes.data(), sizeof part);
-    sum.scheduler::ProgressNumbers::add(part);
+  for (const std::string& bytes : all_gather(world, message)) {
+    scheduler::Progress part;
+    std::memcpy(static_cast<Numbers*>(&part), bytes.data(), sizeof(Numbers));
+    for (std::size_t at = sizeof(Numbers); at < bytes.size(); at += 2 * sizeof(std::int64_t)) {
+      std::int64_t pair[2] = {};
+      std::memcpy(pair, bytes.data() + at, sizeof pair);
+      part.staleness[pair[0]] = pair[1];
+    }
+    sum.add(part);
   }
   return sum;
 }
@@ -55,6 +65,17 @@ std::vector<int> join(World& world, const std::vector<int>& own) {
     const std::size_t before = all.size();
     all.resize(before + bytes.size() / sizeof(int));
     if (!bytes.empty()) std::memcpy(all.data() + before, bytes.data(), bytes.size());
+  }
+  return all;
+}
+
+std::vector<std::string> warnings_of_all(World& world, const std::vector<std::string>& own) {
+  std::vector<std::string> all = own;
+  const std::vector<std::string> parts = all_gather(world, engine::process::pack(own));
+  for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+    for (const std::string& text : engine::process::unpack(parts[rank])) {
+      if (std::ranges::find(all, text) == all.end()) all.push_back(fmt::format("rank {}: {}", rank, text));
+    }
   }
   return all;
 }

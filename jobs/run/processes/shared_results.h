@@ -23,6 +23,9 @@ void throw_divergence(engine::process::World& world, const std::optional<schedul
 // The lists of all processes, one after the other.
 std::vector<int> join(engine::process::World& world, const std::vector<int>& own);
 
+// The warnings of all processes: those of this one, and those that only other ranks have, with their rank.
+std::vector<std::string> warnings_of_all(engine::process::World& world, const std::vector<std::string>& own);
+
 // The error of one of several processes, which all of them throw, and rank 0 reports.
 class SharedError final : public engine::Error {
  public:

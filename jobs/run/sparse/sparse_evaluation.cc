@@ -1,27 +1,66 @@
 #include "jobs/run/sparse/sparse_evaluation.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "engine/error.h"
+#include "jobs/run/sparse/factorization_method.h"
+#include "jobs/run/sparse/factorization_model.h"
+#include "jobs/run/sparse/sparse_metrics.h"
 #include "jobs/run/sparse/sparse_model.h"
+#include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {
+
+using engine::ErrorKind;
+
+namespace {
+
+SparseTest score_logistic(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                          const std::string& data_root) {
+  const scheduler::LinearModel model = read_sparse_model(job, model_path, sha256);
+  const dataflow::SparseRows rows = load_sparse_rows(*job.sparse, data_root, SparseSplit::kTest);
+  const scheduler::LogisticScores scores = scheduler::evaluate(model, rows);
+  return {.scores = scores_of_means(sparse_metrics(job), {scores.loss, scores.accuracy}), .rows = rows.rows()};
+}
+
+SparseTest score_ratings(const JobOptions& job, const std::string& model_path, const std::string& sha256,
+                         const std::string& data_root, std::vector<std::string>& warnings) {
+  const std::vector<dataflow::NamedTensor> tensors = read_finite_model(model_path, sha256);
+  const std::vector<dataflow::NamedTensor> expected = initial_tensors(job);
+  const auto is_same = [](const dataflow::NamedTensor& a, const dataflow::NamedTensor& b) {
+    return a.name == b.name && a.shape == b.shape;
+  };
+  if (!std::ranges::equal(tensors, expected, is_same)) {
+    engine::fail(ErrorKind::kCheckpoint,
+                 "'{}' does not hold the model of its job.txtpb: matrix factorization of {} "
+                 "users and {} items, of width {}",
+                 model_path, expected[0].shape[0], expected[1].shape[0], expected[0].shape[1]);
+  }
+  return score_factorization(job, to_model(tensors),
+                             load_rating_list(job, data_root, dataflow::Split::kTest, warnings));
+}
+
+}  // namespace
 
 EvaluationResult evaluate_sparse_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                                      const std::string& data_root, const EvaluationOptions& options) {
   if (options.set == EvaluationSet::kValidation) {
-    engine::fail(engine::ErrorKind::kUsage, "a job with sparse rows has no validation set; leave --split out");
+    engine::fail(ErrorKind::kUsage, "a job with this scheme has no validation set; leave --split out");
   }
   if (options.per_class) {
-    engine::fail(engine::ErrorKind::kUsage, "--per-class is for models of layers; leave it out");
+    engine::fail(ErrorKind::kUsage, "--per-class is for models of layers with classes; leave it out");
   }
-  const scheduler::LinearModel model = read_sparse_model(job, model_path, sha256);
-  const dataflow::SparseRows rows = load_sparse_rows(*job.sparse, data_root, SparseSplit::kTest);
-  const scheduler::LogisticScores scores = scheduler::evaluate(model, rows);
-  return {.set = options.set,
-          .loss = scores.loss,
-          .accuracy = scores.accuracy,
-          .top5_accuracy = {},
-          .rmse = {},
-          .examples = rows.rows()};
+  EvaluationResult result;
+  result.set = options.set;
+  result.metrics = sparse_metrics(job);
+  SparseTest test = job.graph != nullptr ? score_ratings(job, model_path, sha256, data_root, result.warnings)
+                                         : score_logistic(job, model_path, sha256, data_root);
+  result.scores = std::move(test.scores);
+  result.examples = test.rows;
+  return result;
 }
 
 }  // namespace arbalest::jobs

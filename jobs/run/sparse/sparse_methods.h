@@ -1,15 +1,17 @@
-// The ways to train a sparse model, epoch by epoch.
+// The ways to train a model without a graph, epoch by epoch.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "dataflow/input/sparse/sparse_rows.h"
+#include "dataflow/parameter_layout.h"
+#include "jobs/export/model_description.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/run_observer.h"
-#include "scheduler/sparse/logistic_loss.h"
+#include "scheduler/sparse/proximal_solver.h"
 
 namespace arbalest::jobs {
 
@@ -17,27 +19,53 @@ struct SparseEpoch {
   bool is_whole = true;    // false: a stop signal ended it early
   bool has_ended = false;  // whether nothing is left to gain
   std::int64_t rows = 0;   // trained
-  double loss = 0.0;       // on the training set
-  double accuracy = 0.0;   // likewise
+  Scores scores = {};      // on the training set
   double learning_rate = 0.0;
   SparseProgress progress = {};
   std::string warning = {};  // what the user should know about it; "": nothing
 };
 
+// Scores of the model on the test set.
+struct SparseTest {
+  Scores scores;
+  std::int64_t rows = 0;
+};
+
+// A run tells these facts about itself at its start.
+struct SparseFacts {
+  std::string model;  // "logistic regression, 123 features and a bias"
+  std::string data;   // "a9a: 32,561 training rows with 451,592 numbers and 16,281 test rows"
+  std::string scheme;
+  std::string advice;  // against divergence
+};
+
 class SparseMethod {
  public:
   virtual ~SparseMethod() = default;
-  // Trains epoch `number`, from 1. `is_last`: the run ends after it, whatever it finds. `stop_signal` may be null.
+  virtual SparseFacts facts() const = 0;
+  virtual std::int64_t rows() const = 0;  // of the training set
+  // Trains epoch `number`, from 1. `is_last`: the run ends after it, whatever it finds. `stop_signal` may be null. All
+  // processes call it, and get the same result.
   virtual SparseEpoch train(int number, bool is_last, const std::atomic<int>* stop_signal) = 0;
-  // Sets the loss, accuracy and progress of the epoch that has just been trained, if train() has not.
+  // Sets the scores and the progress of the epoch that has just been trained, if train() has not.
   virtual void measure(SparseEpoch& epoch) const { static_cast<void>(epoch); }
-  virtual scheduler::LinearModel model() const = 0;
+  // Rank 0 alone calls it, because it has the test set.
+  virtual SparseTest test() const = 0;
+  // Returns a checksum of the training set. Only methods that several processes can run need one.
+  virtual std::string digest() const { return ""; }
+  // The model as it is saved, and its description.
+  virtual std::vector<dataflow::NamedTensor> tensors() const = 0;
+  virtual Metadata description() const = 0;
 };
 
-// `rows` must outlive the method. The job's learners are its threads.
-std::unique_ptr<SparseMethod> make_sparse_method(const JobOptions& job, const dataflow::SparseRows& rows);
+// Loads the data and makes the method that the job names. The job must outlive it; its learners are the threads, and
+// `share` is their place among those of all processes. Rank 0 alone reads the test set. Adds what the user should know
+// about the data to `warnings`. Throws ErrorKind::kData.
+std::unique_ptr<SparseMethod> make_sparse_method(const JobOptions& job, const std::string& data_root,
+                                                 const scheduler::ProximalShare& share,
+                                                 std::vector<std::string>& warnings);
 
-// "16 blocks of coordinates, delay at most 2, l1 0.0001", "hogwild: single rows, one shared model"
-std::string scheme_text(const SparseOptions& options);
+// The cores of each learner's thread; empty: it floats over all cores.
+std::vector<std::vector<int>> cores_of_learners(const JobOptions& job);
 
 }  // namespace arbalest::jobs

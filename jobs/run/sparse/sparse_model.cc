@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <utility>
 
+#include "dataflow/expected_tensors.h"
 #include "dataflow/input/formats/libsvm.h"
 #include "engine/error.h"
+#include "jobs/checkpoint/xxh3.h"
+#include "jobs/run/data/dataset_place.h"
 #include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {
@@ -20,8 +24,9 @@ constexpr const char* kBias = "bias";
 }  // namespace
 
 dataflow::SparseRows load_sparse_rows(const SparseOptions& options, const std::string& data_root, SparseSplit split) {
-  const std::filesystem::path path = std::filesystem::path(data_root) / options.directory /
-                                     (split == SparseSplit::kTrain ? options.train : options.test);
+  const std::filesystem::path folder = (std::filesystem::path(data_root) / options.directory).lexically_normal();
+  require_data_folder(folder, options.directory);
+  const std::filesystem::path path = folder / (split == SparseSplit::kTrain ? options.train : options.test);
   dataflow::SparseRows rows = dataflow::load_libsvm(path, options.features);
   const bool has_one_class = std::ranges::adjacent_find(rows.labels, std::ranges::not_equal_to()) == rows.labels.end();
   if (split == SparseSplit::kTrain && has_one_class) {
@@ -29,6 +34,15 @@ dataflow::SparseRows load_sparse_rows(const SparseOptions& options, const std::s
                  path.string(), rows.labels.front());
   }
   return rows;
+}
+
+std::string digest_of(const dataflow::SparseRows& rows) {
+  Xxh3 checksum;
+  checksum.update(std::as_bytes(std::span(rows.starts)));
+  checksum.update(std::as_bytes(std::span(rows.indices)));
+  checksum.update(std::as_bytes(std::span(rows.values)));
+  checksum.update(std::as_bytes(std::span(rows.labels)));
+  return checksum.finish();
 }
 
 std::vector<dataflow::NamedTensor> to_tensors(const scheduler::LinearModel& model, bool bias) {
@@ -47,16 +61,17 @@ Metadata describe_sparse_model(const JobOptions& job) {
 
 scheduler::LinearModel read_sparse_model(const JobOptions& job, const std::string& path, const std::string& sha256) {
   std::vector<dataflow::NamedTensor> tensors = read_finite_model(path, sha256);
-  const std::vector<dataflow::NamedTensor> expected =
-      to_tensors({std::vector<float>(static_cast<std::size_t>(job.sparse->features)), 0.0F}, job.sparse->bias);
-  const auto is_same = [](const dataflow::NamedTensor& a, const dataflow::NamedTensor& b) {
-    return a.name == b.name && a.shape == b.shape;
-  };
-  if (!std::ranges::equal(tensors, expected, is_same)) {
-    engine::fail(ErrorKind::kCheckpoint, "'{}' does not hold the model of its job.txtpb: {} features{}", path,
-                 job.sparse->features, job.sparse->bias ? " and a bias" : "");
+  std::vector<dataflow::ExpectedTensor> expected = {{kWeight, {1, job.sparse->features}}};
+  if (job.sparse->bias) expected.push_back({kBias, {1}});
+  try {
+    dataflow::check_tensors(tensors, expected);
+  } catch (const engine::Error& error) {
+    engine::fail(error.kind(), "'{}' does not hold the model of its job.txtpb: {}", path, error.what());
   }
-  return {std::move(tensors.front().values), job.sparse->bias ? tensors.back().values.front() : 0.0F};
+  const auto values = [&](const char* name) -> std::vector<float>& {
+    return std::ranges::find(tensors, name, &dataflow::NamedTensor::name)->values;
+  };
+  return {std::move(values(kWeight)), job.sparse->bias ? values(kBias).front() : 0.0F};
 }
 
 }  // namespace arbalest::jobs

@@ -1,7 +1,6 @@
 // The files of a sparse model: its rows, and the weights that a run saves.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,9 @@ enum class SparseSplit { kTrain, kTest };
 
 // Throws as dataflow::load_libsvm; also ErrorKind::kData if a training set has one class only.
 dataflow::SparseRows load_sparse_rows(const SparseOptions& options, const std::string& data_root, SparseSplit split);
+
+// A checksum of all numbers and labels.
+std::string digest_of(const dataflow::SparseRows& rows);
 
 // The tensors "weight" [1, features] and, if the model has one, "bias" [1].
 std::vector<dataflow::NamedTensor> to_tensors(const scheduler::LinearModel& model, bool bias);

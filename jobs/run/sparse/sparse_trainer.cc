@@ -3,61 +3,68 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <exception>
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
-#include <variant>
+#include <vector>
 
+#include "dataflow/parameter_layout.h"
 #include "engine/error.h"
+#include "engine/process/world.h"
+#include "jobs/export/run_files.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/processes/agreement.h"
+#include "jobs/run/processes/shared_results.h"
+#include "jobs/run/run_start.h"
 #include "jobs/run/sparse/sparse_methods.h"
-#include "jobs/run/sparse/sparse_model.h"
+#include "jobs/run/sparse/sparse_metrics.h"
+#include "jobs/run/sparse/sparse_processes.h"
+#include "jobs/run/tell_observers.h"
 
 namespace arbalest::jobs {
 
 using engine::ErrorKind;
+using engine::process::Phase;
 
 namespace {
-
-std::string model_text(const SparseOptions& options) {
-  return fmt::format("logistic regression, {}{}", counted(options.features, "feature"),
-                     options.bias ? " and a bias" : "");
-}
-
-// "a9a: 32,561 training rows with 451,592 numbers and 16,281 test rows"
-std::string data_text(const SparseOptions& options, const dataflow::SparseRows& train,
-                      const dataflow::SparseRows& test) {
-  return fmt::format("{}: {} with {} and {}", options.directory, counted(train.rows(), "training row"),
-                     counted(train.entries(), "number"), counted(test.rows(), "test row"));
-}
 
 class SparseTrainer {
  public:
   SparseTrainer(const JobOptions& job, const RunContext& context)
-      : job_(job), context_(context), start_(context.now()) {
+      : job_(job),
+        context_(context),
+        world_(context.world == nullptr ? alone_ : *context.world),
+        start_(context.now()) {
     summary_.job = job.name;
-    summary_.learners_per_device = job.learners_per_device;
-    summary_.learners = std::accumulate(job.learners_per_device.begin(), job.learners_per_device.end(), 0);
-    for (const engine::DeviceSpec& device : job.devices) summary_.devices.push_back(device.name);
+    summary_.metrics = sparse_metrics(job);
+    summary_.is_sparse = true;
+    summary_.learners_per_device = join(world_, job.learners_per_device);
+    summary_.learners = std::reduce(summary_.learners_per_device.begin(), summary_.learners_per_device.end());
+    summary_.devices = device_names(job.devices, world_);
     summary_.seed = job.training.seed;
   }
 
   RunSummary run() {
     try {
-      tell(&RunObserver::on_prepare);
+      tell_observers(context_.observers, &RunObserver::on_prepare);
       open();
       announce();
       train();
       save();
     } catch (const std::exception& error) {
+      // The others must not wait for this process. All of them know a SharedError.
+      if (dynamic_cast<const SharedError*>(&error) == nullptr) world_.announce_failure(as_error(error));
       report_failure(error);
       throw;
     }
+    world_.set_position(epoch_, Phase::kEnd);
     finish();
     return summary_;
   }
@@ -65,154 +72,175 @@ class SparseTrainer {
   DryRun try_out() {
     open();
     train_epoch(1);
-    require_finite();
-    return {fmt::format("{}: one epoch trained (loss {}), test accuracy {}", job_.name, loss_text(last_.loss),
-                        percent(*summary_.test_accuracy)),
-            job_.warnings};
+    together(world_, [&] { require_finite(); });
+    const dataflow::Metric& judged = dataflow::score_of(summary_.metrics);
+    return {fmt::format("{}: one epoch trained (loss {}), test {} {}", job_.name, loss_text(last_.scores.loss()),
+                        judged.title, value_text(judged, *summary_.test.value(judged.name))),
+            warnings_};
   }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  template <typename... Parameters, typename... Arguments>
-  void tell(void (RunObserver::*event)(Parameters...), const Arguments&... arguments) const {
-    for (RunObserver* observer : context_.observers) (observer->*event)(arguments...);
-  }
+  // The model after an epoch, or after the part of one that a signal has ended, and its scores.
+  struct FiniteModel {
+    int epoch = 0;
+    std::vector<dataflow::NamedTensor> tensors;
+    Scores test;
+    SparseProgress progress;
+  };
 
   double seconds_since(Clock::time_point since) const {
     return std::chrono::duration<double>(context_.now() - since).count();
   }
 
+  bool leads() const { return world_.rank() == 0; }
+
   void open() {
-    train_rows_ = load_sparse_rows(*job_.sparse, context_.data_root, SparseSplit::kTrain);
-    test_rows_ = load_sparse_rows(*job_.sparse, context_.data_root, SparseSplit::kTest);
-    method_ = make_sparse_method(job_, train_rows_);
+    world_.set_position(0, Phase::kLoading);
+    warnings_ = job_.warnings;
+    const int own = std::reduce(job_.learners_per_device.begin(), job_.learners_per_device.end());
+    const scheduler::ProximalShare share = share_of_learners(world_, own);
+    together(world_, [&] {
+      const engine::process::World::FileWork work(world_);  // the others wait
+      method_ = make_sparse_method(job_, context_.data_root, share, warnings_);
+    });
+    require_same_rows(world_, method_->digest());
+    facts_ = method_->facts();
   }
 
   void announce() {
     RunStart start;
     start.job = job_.name;
-    start.model = model_text(*job_.sparse);
-    start.data = data_text(*job_.sparse, train_rows_, test_rows_);
+    start.model = facts_.model;
+    start.data = facts_.data;
     start.devices = summary_.devices;
-    start.learners_per_device = job_.learners_per_device;
-    start.classes = 2;
-    start.batch_size = std::holds_alternative<HogwildOptions>(job_.sparse->scheme) ? 1 : train_rows_.rows();
-    start.scheme = scheme_text(*job_.sparse);
+    start.learners_per_device = summary_.learners_per_device;
+    start.metrics = summary_.metrics;
+    start.scheme = facts_.scheme;
     start.max_epochs = job_.training.max_epochs;
     start.elapsed_seconds = seconds_since(start_);
-    start.warnings = job_.warnings;
+    start.warnings = warnings_of_all(world_, warnings_);
     start.data_root = std::filesystem::absolute(context_.data_root).lexically_normal().string();
     start.output_directory = context_.output_directory;
     start.job_text = job_.resolved_text;
-    tell(&RunObserver::on_start, start);
+    tell_observers(context_.observers, &RunObserver::on_start, start);
   }
 
   void train() {
     summary_.status = RunStatus::kCompleted;
     for (int epoch = 1; epoch <= job_.training.max_epochs; ++epoch) {
       const SparseEpoch done = train_epoch(epoch);
-      if (!done.is_whole) return stop();
-      tell(&RunObserver::on_epoch, row(epoch));
-      if (!done.warning.empty()) tell(&RunObserver::on_warning, done.warning);
-      if (const std::string problem = divergence(); !problem.empty()) {
-        summary_.status = RunStatus::kDiverged;
-        summary_.message = fmt::format("training has diverged: {} after {}; {}", problem, counted(epoch, "epoch"),
-                                       "scale the features to about [-1, 1], or make the steps smaller");
-        return;
+      const int signal = agreement_.now({.stop_signal = own_signal()}).stop_signal;
+      if (done.is_whole) {
+        tell_observers(context_.observers, &RunObserver::on_epoch, row(epoch));
+        if (!done.warning.empty()) tell_observers(context_.observers, &RunObserver::on_warning, done.warning);
       }
+      std::vector<dataflow::NamedTensor> model = method_->tensors();
+      if (const std::string problem = divergence(model); !problem.empty()) return end_diverged(problem);
+      finite_ = {epoch, std::move(model), summary_.test, last_.progress};
+      if (!done.is_whole) return stop(signal);
       refuse_save_requests();
       if (done.has_ended) return;
-      if (context_.stop_signal != nullptr && *context_.stop_signal != 0) return stop();
+      if (signal != 0) return stop(signal);
     }
   }
+
+  int own_signal() const { return context_.stop_signal == nullptr ? 0 : context_.stop_signal->load(); }
 
   void refuse_save_requests() {
     if (context_.save_requests == nullptr || *context_.save_requests == refused_requests_) return;
     refused_requests_ = *context_.save_requests;
-    tell(&RunObserver::on_warning,
-         std::string("SIGUSR1 asks for a checkpoint, but a job with sparse_logistic saves none"));
+    tell_observers(context_.observers, &RunObserver::on_warning,
+                   std::string("SIGUSR1 asks for a checkpoint, but a job of this scheme saves none"));
   }
 
   // Trains an epoch, or the part of one up to a signal, and evaluates the model.
   SparseEpoch train_epoch(int epoch) {
     const Clock::time_point begin = context_.now();
+    epoch_ = static_cast<std::uint64_t>(epoch);
+    world_.set_position(epoch_, Phase::kTraining);
     last_ = method_->train(epoch, epoch == job_.training.max_epochs, context_.stop_signal);
     epoch_seconds_ = seconds_since(begin);
     training_seconds_ += epoch_seconds_;
     summary_.examples += last_.rows;
     const Clock::time_point evaluation = context_.now();
+    world_.set_position(epoch_, Phase::kEvaluation);
     method_->measure(last_);
-    const scheduler::LogisticScores scores = scheduler::evaluate(method_->model(), test_rows_);
+    summary_.test = test_on_rank_0(world_, *method_);
     evaluation_seconds_ = seconds_since(evaluation);
-    summary_.test_accuracy = scores.accuracy;
-    summary_.test_loss = scores.loss;
     summary_.sparse = last_.progress;
     if (!last_.is_whole) return last_;
     summary_.epochs = epoch;
-    summary_.best_test_accuracy = std::max(summary_.best_test_accuracy.value_or(0.0), scores.accuracy);
+    const std::string& judged = dataflow::score_of(summary_.metrics).name;
+    summary_.best_test = order_of(summary_.metrics).better(summary_.test.value(judged), summary_.best_test);
     return last_;
   }
 
   EpochRow row(int epoch) const {
     return {.epoch = epoch,
             .batch = static_cast<std::uint64_t>(epoch),
-            .train_loss = last_.loss,
-            .train_accuracy = last_.accuracy,
-            .test_loss = summary_.test_loss,
-            .test_accuracy = summary_.test_accuracy,
+            .train = last_.scores,
+            .test = summary_.test,
             .images_per_second = epoch_seconds_ > 0.0 ? static_cast<double>(last_.rows) / epoch_seconds_ : 0.0,
             .elapsed_seconds = seconds_since(start_),
             .learning_rate = last_.learning_rate,
-            .learners_per_device = job_.learners_per_device,
+            .learners_per_device = summary_.learners_per_device,
             .training_seconds = epoch_seconds_,
             .evaluation_seconds = evaluation_seconds_,
             .sparse = last_.progress};
   }
 
-  void stop() {
-    const int signal = *context_.stop_signal;
-    tell(&RunObserver::on_stop, signal);
+  void stop(int signal) {
+    tell_observers(context_.observers, &RunObserver::on_stop, signal);
     summary_.status = RunStatus::kStopped;
     summary_.stop_signal = signal;
     summary_.message = fmt::format("stopped by {} after {}", signal_name(signal), epochs_text(epochs_begun()));
   }
 
-  double epochs_begun() const {
-    return static_cast<double>(summary_.examples) / static_cast<double>(train_rows_.rows());
-  }
+  double epochs_begun() const { return static_cast<double>(summary_.examples) / static_cast<double>(method_->rows()); }
 
-  // Returns what is not finite; "" if everything is.
-  std::string divergence() const {
+  // Returns what is not finite; "" if everything is. All processes have the same model and scores.
+  std::string divergence(const std::vector<dataflow::NamedTensor>& model) const {
     if (!std::isfinite(last_.progress.objective)) return "the objective is not finite";
-    return std::isfinite(*summary_.test_loss) ? "" : "the test loss is not finite";
+    if (!std::isfinite(summary_.test.loss())) return "the test loss is not finite";
+    for (const dataflow::NamedTensor& tensor : model) {
+      if (std::ranges::all_of(tensor.values, [](float value) { return std::isfinite(value); })) continue;
+      return fmt::format("the tensor '{}' is not finite", tensor.name);
+    }
+    return "";
   }
   void require_finite() const {
-    if (const std::string problem = divergence(); !problem.empty()) engine::fail(ErrorKind::kDiverged, "{}", problem);
+    const std::string problem = divergence(method_->tensors());
+    if (!problem.empty()) engine::fail(ErrorKind::kDiverged, "{}", problem);
+  }
+
+  // The run goes back to the model of the last finite epoch, which is saved in place of the present one.
+  void end_diverged(const std::string& problem) {
+    summary_.status = RunStatus::kDiverged;
+    summary_.message =
+        fmt::format("training has diverged: {} after {}; {}; {}", problem, epochs_text(epochs_begun()), facts_.advice,
+                    finite_ ? fmt::format("the last finite model is that of epoch {}", finite_->epoch)
+                            : "no epoch has ended with a finite model, so none is saved");
+    summary_.test = finite_ ? finite_->test : Scores{};
+    summary_.sparse = finite_ ? std::optional(finite_->progress) : std::nullopt;
   }
 
   void save() {
-    if (context_.output_directory.empty()) return;
-    tell(&RunObserver::on_save);
-    summary_.model_sha256 =
-        write_safetensors(std::filesystem::path(context_.output_directory) / "model.safetensors",
-                          to_tensors(method_->model(), job_.sparse->bias), describe_sparse_model(job_));
+    world_.set_position(epoch_, Phase::kSaving);
+    if (!finite_ || !leads() || context_.output_directory.empty()) return;
+    const engine::process::World::FileWork work(world_);  // the others wait
+    tell_observers(context_.observers, &RunObserver::on_save);
+    summary_.model_sha256 = write_safetensors(std::filesystem::path(context_.output_directory) / kModelFile,
+                                              finite_->tensors, method_->description());
   }
 
   void finish() {
     summary_.train_seconds = seconds_since(start_);
-    if (train_rows_.rows() > 0) summary_.epochs_begun = epochs_begun();
+    if (method_ != nullptr) summary_.epochs_begun = epochs_begun();
     summary_.images_per_second =
         training_seconds_ > 0.0 ? static_cast<double>(summary_.examples) / training_seconds_ : 0.0;
-    std::exception_ptr failure;
-    for (RunObserver* observer : context_.observers) {
-      try {
-        observer->on_finish(summary_);
-      } catch (...) {
-        if (!failure) failure = std::current_exception();
-      }
-    }
-    if (failure) std::rethrow_exception(failure);
+    tell_finish(context_.observers, summary_);
   }
 
   void report_failure(const std::exception& error) noexcept {
@@ -227,11 +255,16 @@ class SparseTrainer {
 
   const JobOptions& job_;
   const RunContext& context_;
+  engine::process::World alone_;
+  engine::process::World& world_;
+  Agreement agreement_{world_};
   Clock::time_point start_;
-  dataflow::SparseRows train_rows_;
-  dataflow::SparseRows test_rows_;
   std::unique_ptr<SparseMethod> method_;
+  SparseFacts facts_;
+  std::vector<std::string> warnings_;  // the job's and the data's
   SparseEpoch last_;
+  std::optional<FiniteModel> finite_;  // the last finite one; none: no epoch has ended with one
+  std::uint64_t epoch_ = 0;            // the last one that has begun
   double epoch_seconds_ = 0.0;
   double evaluation_seconds_ = 0.0;
   double training_seconds_ = 0.0;

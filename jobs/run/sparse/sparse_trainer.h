@@ -1,4 +1,4 @@
-// Runs a job whose model is logistic regression over sparse rows.
+// Runs a job whose model needs no graph to be trained: JobOptions::sparse is set.
 #pragma once
 
 #include "jobs/run/run_observer.h"

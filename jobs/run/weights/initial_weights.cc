@@ -8,6 +8,7 @@
 
 #include "dataflow/parameter_rules.h"
 #include "engine/error.h"
+#include "jobs/export/run_files.h"
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/nearest_path.h"
 #include "jobs/messages/text.h"
@@ -23,7 +24,7 @@ constexpr std::string_view kCounter = "num_batches_tracked";  // torch.nn.BatchN
 std::string file_of(const std::string& path) {
   std::error_code unknown;  // ignored: opening the file then fails, too, and says why
   if (!std::filesystem::is_directory(path, unknown)) return path;
-  return (std::filesystem::path(path) / "model.safetensors").string();
+  return (std::filesystem::path(path) / kModelFile).string();
 }
 
 bool is_counter(std::string_view name) {

@@ -9,6 +9,7 @@
 #include "engine/error.h"
 #include "jobs/export/sha256.h"
 #include "jobs/messages/text.h"
+#include "jobs/options/evaluation_job.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/sparse/graph_needed.h"
 #include "jobs/study/bench/bench_names.h"
@@ -110,10 +111,25 @@ std::string name_variation(std::string message, const BenchCase& of) {
   return message;
 }
 
+void check_kind(const JobOptions& job, const std::string& path) {
+  require_graph(job, "arbalest bench");
+  if (job.data.kind != DataOptions::Kind::kRatings) return;
+  fail(ErrorKind::kUsage, "'{}' trains on ratings, which have no accuracy: bench is for classifiers", path);
+}
+
+// Sparse jobs refuse bench's own setting of the target. The user is told instead that bench is not for such jobs.
+void check_sparse(const BenchCase& of) {
+  if (!is_sparse_job_file(of.job_path)) return;
+  std::vector<std::string> given = of.settings;
+  std::erase_if(given, [](const std::string& setting) { return setting.starts_with(kTargetPath); });
+  check_kind(load_job(of.job_path, given), of.job_path);
+}
+
 JobOptions load_case(const BenchCase& of) {
   try {
+    check_sparse(of);
     JobOptions job = load_job(of.job_path, of.settings);
-    require_graph(job, "arbalest bench");
+    check_kind(job, of.job_path);
     return job;
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), name_variation(error.what(), of));
@@ -189,9 +205,6 @@ BenchPlan plan_bench(const BenchRequest& request) {
     for (const auto& combination : combinations) {
       BenchCase made = make_case(request, path, combination);
       const JobOptions job = load_case(made);
-      if (job.data.kind == DataOptions::Kind::kRatings) {
-        fail(ErrorKind::kUsage, "'{}' trains on ratings, which have no accuracy: bench is for classifiers", path);
-      }
       if (!plan.cases.empty()) check_same_target(plan.target, job.training.target_accuracy);
       plan.target = job.training.target_accuracy;
       made.job = job.name;

@@ -17,26 +17,36 @@ _SIGNALS_THAT_SAVE = (128 + signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIG
 
 
 class Run:
-    """The directory of a run. Files are read when they are asked for, so a run that trains can be looked at."""
+    """The directory of a run, or of an imported model. Files are read when they are asked for, so a run that trains can be
+    looked at."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
-        if not (self.path / "metrics.jsonl").is_file():
-            raise FileNotFoundError(f"{self.path} is not the directory of a run: it has no metrics.jsonl")
+        if not any((self.path / name).is_file() for name in ("metrics.jsonl", "job.txtpb")):
+            raise FileNotFoundError(f"{self.path} is not the directory of a run: it has no metrics.jsonl and no job.txtpb")
 
     def __repr__(self):
         return f"Run({str(self.path)!r})"
 
     @property
     def events(self):
-        """All lines of metrics.jsonl, as a list of dicts."""
-        lines = (self.path / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+        """All lines of metrics.jsonl, as a list of dicts. An imported model has none."""
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return []
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
         return [json.loads(line) for line in lines if line.endswith("\n")]  # the last line may be under way
 
     @property
     def metrics(self):
-        """The numbers of the epochs: a dict of arrays of equal length, NaN where an epoch has no such number."""
-        rows = [event for event in self.events if event["event"] == "epoch"]
+        """The numbers of the epochs: a dict of arrays of equal length, NaN where an epoch has no such number. Epochs that a
+        rollback undid are left out."""
+        rows = []
+        for event in self.events:
+            if event["event"] == "epoch":
+                rows.append(event)
+            elif event["event"] == "rollback":
+                rows = [row for row in rows if row["batch"] <= event["to_batch"]]
         names = dict.fromkeys(name for row in rows for name, value in row.items() if _is_number_or_none(value))
         return {name: numpy.array([_number(row.get(name)) for row in rows]) for name in names}
 

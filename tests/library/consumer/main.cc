@@ -26,8 +26,9 @@ arbalest::TrainingSummary train() {
   options.settings = {"learners.per_device.fixed=1"};
   options.output = "runs/digits";
   options.on_epoch = [](const arbalest::EpochResult& epoch) {
-    std::printf("epoch %d: test accuracy %.2f\n", epoch.epoch, epoch.test_accuracy.value_or(0.0));
-    return epoch.test_accuracy > 0.8 ? arbalest::Next::kStop : arbalest::Next::kGoOn;
+    const double accuracy = epoch.metrics.at("test_accuracy");
+    std::printf("epoch %d: test accuracy %.2f\n", epoch.epoch, accuracy);
+    return accuracy > 0.8 ? arbalest::Next::kStop : arbalest::Next::kGoOn;
   };
   return arbalest::train(options);
 }

@@ -1,0 +1,25 @@
+#include "engine/process/operations/letters.h"
+
+namespace arbalest::engine::process {
+
+void LetterReceipt::start(Transport& transport, int channel) {
+  has_started_ = true;
+  missing_ = transport.size() - 1;
+  for (int rank = 0; rank < transport.size(); ++rank) {
+    if (rank == transport.rank()) continue;
+    IncomingBytes& incoming = incoming_.emplace_back();
+    incoming.start(transport, rank, channel, TransferKind::kLetter,
+                   [this, rank, &incoming] { arrived(rank, incoming); });
+  }
+}
+
+void LetterReceipt::arrived(int from, IncomingBytes& incoming) {
+  if (incoming.payload().empty()) {
+    --missing_;
+    return;
+  }
+  take_(from, std::move(incoming.payload()));
+  incoming.receive_next();
+}
+
+}  // namespace arbalest::engine::process

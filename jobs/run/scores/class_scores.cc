@@ -1,0 +1,57 @@
+#include "jobs/run/scores/class_scores.h"
+
+#include <cmath>
+
+#include "engine/error.h"
+#include "engine/ops/softmax_cross_entropy.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+std::optional<double> ratio(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? std::nullopt : std::optional(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+// The first of the largest logits, leaving out NaN.
+std::int64_t predicted_class(std::span<const float> logits) {
+  std::size_t best = 0;
+  for (std::size_t c = 1; c < logits.size(); ++c) {
+    if (logits[c] > logits[best] || std::isnan(logits[best])) best = c;
+  }
+  return static_cast<std::int64_t>(best);
+}
+
+}  // namespace
+
+void ClassScores::add(std::span<const float> logits, std::span<const std::int32_t> labels) {
+  const auto classes = static_cast<std::size_t>(classes_);
+  ARBALEST_CHECK(logits.size() == labels.size() * classes);
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] == engine::kNoLabel) continue;
+    const std::int64_t predicted = predicted_class(logits.subspan(row * classes, classes));
+    ++confusion_[static_cast<std::size_t>(labels[row] * classes_ + predicted)];
+  }
+}
+
+std::int64_t ClassScores::examples(std::int64_t label) const {
+  std::int64_t sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += count(label, c);
+  return sum;
+}
+
+std::int64_t ClassScores::predictions(std::int64_t predicted) const {
+  std::int64_t sum = 0;
+  for (std::int64_t c = 0; c < classes_; ++c) sum += count(c, predicted);
+  return sum;
+}
+
+std::optional<double> ClassScores::accuracy(std::int64_t label) const {
+  return ratio(count(label, label), examples(label));
+}
+
+std::optional<double> ClassScores::precision(std::int64_t predicted) const {
+  return ratio(count(predicted, predicted), predictions(predicted));
+}
+
+}  // namespace arbalest::jobs

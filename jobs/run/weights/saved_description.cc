@@ -1,0 +1,83 @@
+#include "jobs/run/weights/saved_description.h"
+
+#include <initializer_list>
+#include <optional>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "engine/error.h"
+#include "jobs/export/safetensors.h"
+#include "jobs/run/weights/describe_model.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+std::string text_of(const Metadata& pairs, const char* name) {
+  const auto found = pairs.find(name);
+  return found == pairs.end() ? "none" : found->second;
+}
+
+// "shape [3, 32, 32] and not [1, 28, 28]", for each of the pairs that differ.
+std::vector<std::string> differences(const Metadata& own, const Metadata& of_job,
+                                     std::initializer_list<const char*> names) {
+  std::vector<std::string> found;
+  for (const char* name : names) {
+    const std::string mine = text_of(own, name);
+    const std::string other = text_of(of_job, name);
+    if (mine != other) found.push_back(fmt::format("{} {} and not {}", name, mine, other));
+  }
+  return found;
+}
+
+std::optional<ModelDescription> description_at(const std::string& path) {
+  try {
+    return description_in(read_safetensors_metadata(path));
+  } catch (const engine::Error& error) {
+    throw engine::Error(error.kind(), fmt::format("'{}': {}", path, error.what()));
+  }
+}
+
+}  // namespace
+
+SavedDescription read_saved_description(const JobOptions& job, const std::string& path) {
+  const ModelDescription expected = describe_model(job, job.data.class_names);
+  std::optional<ModelDescription> description = description_at(path);
+  if (!description) return {expected, {}};
+  const Metadata own = to_metadata(*description);
+  const Metadata of_job = to_metadata(expected);
+  const std::vector<std::string> misfits = differences(own, of_job, {"input", "shape", "outputs", "ids"});
+  if (!misfits.empty()) {
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "'{}' was trained on other data than the run's job.txtpb says: {}; restore the file that belongs to "
+                 "the other",
+                 path, fmt::join(misfits, ", "));
+  }
+  std::vector<std::string> others = differences(own, of_job, {"mean", "stddev", "resize"});
+  // The names may come from the dataset, which is not read here.
+  if (!job.data.class_names.empty() && job.data.class_names != description->class_names) {
+    others.emplace_back("other class_names");
+  }
+  if (job.data.first_label != 0 && job.data.first_label != description->first_label) {
+    others.push_back(fmt::format("first_label {} and not {}", description->first_label, job.data.first_label));
+  }
+  std::vector<std::string> warnings;
+  if (!others.empty()) {
+    warnings.push_back(
+        fmt::format("'{}' has another preparation or labels than the run's job.txtpb: {}. What the model "
+                    "says is used, because it was trained so",
+                    path, fmt::join(others, ", ")));
+  }
+  return {*std::move(description), std::move(warnings)};
+}
+
+DataOptions data_as_trained(const DataOptions& data, const ModelDescription& description) {
+  DataOptions trained = data;
+  if (!data.input.has_ids()) trained.normalization = description.normalization;
+  const bool are_encoded = data.kind == DataOptions::Kind::kImages || data.kind == DataOptions::Kind::kTfrecord;
+  if (are_encoded) trained.resize = description.resize;
+  return trained;
+}
+
+}  // namespace arbalest::jobs

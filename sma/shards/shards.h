@@ -1,0 +1,58 @@
+// The contiguous parts of the flat vectors that the processes of a run serve: shard r is that of process r.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/passes/weight_update.h"
+#include "engine/process/operations/slices.h"
+#include "sma/center.h"
+
+namespace arbalest::sma {
+
+struct Shard {
+  std::int64_t begin = 0;  // elements [begin, end) of the flat vectors
+  std::int64_t end = 0;
+
+  std::int64_t elements() const noexcept { return end - begin; }
+};
+
+class Shards {
+ public:
+  explicit Shards(const CenterSizes& sizes, int processes = 1)
+      : sizes_(sizes), processes_(processes), slices_(static_cast<std::size_t>(sizes.elements), processes, 1) {}
+
+  int processes() const noexcept { return processes_; }
+  Shard of(int process) const {
+    return {static_cast<std::int64_t>(slices_.begin(process)), static_cast<std::int64_t>(slices_.begin(process + 1))};
+  }
+  // The trainable elements of a shard.
+  Shard trainable_of(int process) const {
+    const Shard shard = of(process);
+    return {std::min(shard.begin, sizes_.trainable()), std::min(shard.end, sizes_.trainable())};
+  }
+  CenterSizes sizes_of(int process) const {
+    return {.elements = of(process).elements(),
+            .statistics = of(process).elements() - trainable_of(process).elements()};
+  }
+  // The parts of `ranges` in a shard, counted from its begin.
+  std::vector<engine::UpdateRange> cut(std::span<const engine::UpdateRange> ranges, int process) const {
+    const Shard shard = of(process);
+    std::vector<engine::UpdateRange> parts;
+    for (engine::UpdateRange range : ranges) {
+      range.begin = std::max(range.begin, shard.begin) - shard.begin;
+      range.end = std::min(range.end, shard.end) - shard.begin;
+      if (range.begin < range.end) parts.push_back(range);
+    }
+    return parts;
+  }
+
+ private:
+  CenterSizes sizes_;
+  int processes_;
+  engine::process::Slices slices_;
+};
+
+}  // namespace arbalest::sma

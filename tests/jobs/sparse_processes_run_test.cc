@@ -1,0 +1,186 @@
+// Whole runs of delayed_proximal over several processes, whose worlds are in threads of the test program.
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "jobs/export/safetensors.h"
+#include "jobs/run/processes/shared_job.h"
+#include "jobs/run/trainer.h"
+#include "tests/jobs/job_text.h"
+#include "tests/process/ranks.h"
+#include "tests/support/sparse_data.h"
+#include "tests/support/temporary_directory.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+using engine::process::World;
+
+struct Notes final : RunObserver {
+  void on_start(const RunStart& start) override { starts.push_back(start); }
+  void on_progress(const RunProgress& /*progress*/) override {}
+  void on_epoch(const EpochRow& row) override { epochs.push_back(row); }
+  void on_warning(const std::string& text) override { warnings.push_back(text); }
+  void on_finish(const RunSummary& summary) override { summaries.push_back(summary); }
+
+  std::vector<RunStart> starts;
+  std::vector<EpochRow> epochs;
+  std::vector<std::string> warnings;
+  std::vector<RunSummary> summaries;
+};
+
+class SharedSparse {
+ public:
+  SharedSparse() {
+    write("train.libsvm", tests::libsvm_text(tests::make_sparse_rows({}, 21)));
+    write("test.libsvm", tests::libsvm_text(tests::make_sparse_rows({.rows = 150}, 22)));
+    write("job.txtpb",
+          "name: \"sparse\"\n"
+          "model { sparse_logistic {} }\n"
+          "data { libsvm { directory: \".\" features: 60 } }\n"
+          "devices: \"cpu\"\n"
+          "synchronization { delayed_proximal { l1: 0.004 blocks: 8 tolerance: 1e-7 } }\n");
+  }
+
+  void write(const std::string& name, const std::string& text) const { tests::write_text(root_ / name, text); }
+  std::string root() const { return root_.path().string(); }
+  bool has(const std::string& name) const { return std::filesystem::exists(root_ / name); }
+
+  // The run of one of the processes. Rank 0 alone has the observer.
+  RunSummary train(World& world, Notes& notes, const std::vector<std::string>& settings,
+                   const std::atomic<int>* stop_signal = nullptr) const {
+    std::vector<std::string> all{"learners.per_device.fixed=1"};
+    all.insert(all.end(), settings.begin(), settings.end());
+    const JobOptions job = load_shared_job(world, (root_ / "job.txtpb").string(), all);
+    RunContext context;
+    context.world = &world;
+    context.data_root = root();
+    context.output_directory = root();
+    context.stop_signal = stop_signal;
+    if (world.rank() == 0) context.observers = {&notes};
+    return jobs::train(job, context);
+  }
+
+  // The messages of all ranks.
+  std::vector<std::string> refused(const std::vector<std::string>& settings) const {
+    return tests::messages_of_ranks(2, [&](World& world) {
+      Notes notes;
+      train(world, notes, settings);
+    });
+  }
+
+ private:
+  tests::TemporaryDirectory root_;
+};
+
+}  // namespace
+
+TEST_CASE("sparse processes run: rank 0 reports and saves what all have found", "[processes]") {
+  for (const int delay : {0, 2, 4}) {
+    const std::vector<std::string> settings{fmt::format("synchronization.delayed_proximal.max_delay={}", delay)};
+    double objective = 0.0;
+    for (const int processes : {1, 2, 3}) {
+      INFO(delay << " delayed blocks, " << processes << " processes");
+      const SharedSparse run;
+      Notes notes;
+      std::vector<RunSummary> summaries(static_cast<std::size_t>(processes));
+      tests::on_each_rank(processes, [&](World& world) {
+        summaries[static_cast<std::size_t>(world.rank())] = run.train(world, notes, settings);
+      });
+      REQUIRE(notes.summaries.size() == 1);
+      REQUIRE(notes.starts.size() == 1);
+      const RunSummary& summary = notes.summaries[0];
+      CHECK(summary.status == RunStatus::kCompleted);
+      CHECK(summary.learners == processes);
+      CHECK(std::cmp_equal(summary.devices.size(), processes));
+      CHECK(notes.starts[0].learners_per_device == summary.learners_per_device);
+      CHECK_THAT(notes.starts[0].data, ContainsSubstring("400 training rows") && ContainsSubstring("150 test rows"));
+      CHECK(std::cmp_equal(notes.epochs.size(), summary.epochs));
+      CHECK(notes.epochs.back().sparse->active_coordinates == 61);
+      CHECK(summary.examples == 400 * std::int64_t{summary.epochs});
+      if (processes == 1) objective = summary.sparse->objective;
+      CHECK(summary.sparse->objective == Approx(objective).epsilon(delay == 0 ? 1e-6 : 1e-4));
+      for (const RunSummary& of_rank : summaries) {
+        CHECK(of_rank.status == summary.status);
+        CHECK(of_rank.epochs == summary.epochs);
+        CHECK(of_rank.sparse->objective == summary.sparse->objective);
+        CHECK(of_rank.test.loss() == summary.test.loss());
+        CHECK(of_rank.test.value("accuracy") == summary.test.value("accuracy"));
+        CHECK(of_rank.model_sha256.empty() == (&of_rank != &summaries[0]));
+      }
+      CHECK(read_safetensors(run.root() + "/model.safetensors", summary.model_sha256).size() == 2);
+    }
+  }
+}
+
+TEST_CASE("sparse processes run: a signal to one ends all, and the model is saved", "[processes]") {
+  const SharedSparse run;
+  Notes notes;
+  std::vector<RunSummary> summaries(2);
+  tests::on_each_rank(2, [&](World& world) {
+    const std::atomic<int> signal = world.rank() == 1 ? 15 : 0;
+    summaries[static_cast<std::size_t>(world.rank())] = run.train(world, notes, {}, &signal);
+  });
+  for (const RunSummary& summary : summaries) {
+    CHECK(summary.status == RunStatus::kStopped);
+    CHECK(summary.stop_signal == 15);
+    CHECK(summary.epochs == 0);
+    CHECK_THAT(summary.message, ContainsSubstring("stopped by SIGTERM"));
+  }
+  CHECK(run.has("model.safetensors"));
+}
+
+TEST_CASE("sparse processes run: an error before training is the same on all, so it is told once", "[processes]") {
+  const SharedSparse run;
+  const auto told = [&](const char* part) {
+    const std::vector<std::string> messages = run.refused({});
+    CHECK_THAT(messages[0], ContainsSubstring(part));
+    CHECK(messages[1] == messages[0]);
+    CHECK_FALSE(run.has("model.safetensors"));
+  };
+  run.write("test.libsvm", "+1 1:1\n-1 3:1 2:1\n");  // rank 0 alone reads it
+  told("test.libsvm:2: feature number 2 does not ascend from 3");
+  run.write("train.libsvm", "+1 1:1\n-1 61:1\n");
+  told("train.libsvm:2: feature number 61 is beyond the 60 features of the model");
+}
+
+TEST_CASE("sparse processes run: all must have the same training rows", "[processes]") {
+  const SharedSparse run;
+  const SharedSparse other;
+  other.write("train.libsvm", tests::libsvm_text(tests::make_sparse_rows({}, 20)));
+  const std::vector<std::string> messages = tests::messages_of_ranks(2, [&](World& world) {
+    Notes notes;
+    (world.rank() == 0 ? run : other).train(world, notes, {});
+  });
+  CHECK_THAT(messages[0], ContainsSubstring("rank 1 on host here has other training rows than rank 0 on host here"));
+  CHECK(messages[1] == messages[0]);
+}
+
+TEST_CASE("sparse processes run: hogwild is refused", "[processes]") {
+  const SharedSparse run;
+  const std::vector<std::string> messages = run.refused({"synchronization=hogwild{}", "learning_rate.base=0.1"});
+  CHECK_THAT(messages[0], ContainsSubstring("synchronization.hogwild: the learners of hogwild share the memory of one "
+                                            "process, and this run has 2 processes; start it without mpirun or srun"));
+  CHECK(messages[1] == messages[0]);
+}
+
+TEST_CASE("sparse processes run: a dry run trains one epoch in all, and keeps nothing", "[processes]") {
+  const SharedSparse run;
+  std::vector<std::string> texts(2);
+  tests::on_each_rank(2, [&](World& world) {
+    const JobOptions job = load_shared_job(world, run.root() + "/job.txtpb", std::vector<std::string>{});
+    RunContext context;
+    context.world = &world;
+    context.data_root = run.root();
+    texts[static_cast<std::size_t>(world.rank())] = dry_run(job, context).text;
+  });
+  CHECK_THAT(texts[0], ContainsSubstring("sparse: one epoch trained (loss 0."));
+  CHECK(texts[1] == texts[0]);
+  CHECK_FALSE(run.has("model.safetensors"));
+}
+
+}  // namespace arbalest::jobs
