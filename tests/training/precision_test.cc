@@ -182,7 +182,8 @@ TEST_CASE(
     return pool.training_plan().arena_bytes();
   };
   const std::size_t single = taken(Precision::kFloat32);
-  if (is_gpu(kDevice)) CHECK(taken(Precision::kTensorFloat32) >= single);  // workspaces may differ
+  // TF32 has the tensors of FP32, and algorithms whose workspaces may be smaller or larger.
+  if (is_gpu(kDevice)) taken(Precision::kTensorFloat32);
   const std::size_t half = taken(Precision::kBFloat16);
   if (!has_amx()) CHECK(half < single);  // AMX's kernels take scratch memory that outweighs these small tensors
 }
