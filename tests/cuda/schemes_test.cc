@@ -1,4 +1,5 @@
 // Every synchronization scheme on a GPU. Runs on the stand-in of CUDA's libraries and on a real GPU.
+#include "tests/cuda/async_run.h"
 #include "tests/cuda/gpus.h"
 #include "tests/cuda/switching.h"
 
@@ -47,6 +48,16 @@ TEST_CASE("switches between schemes train on a GPU like on the CPU", "[training]
     return train_through(options_on({device}, {}), phases_on(1, 3));
   };
   check_close(train_on("cuda:0"), train_on("cpu"));
+}
+
+TEST_CASE("learners of a GPU push to a server, and the loss falls", "[training][async]") {
+  for (const int push_every : {1, 3}) {
+    for (const engine::Precision precision : {engine::Precision::kFloat32, engine::Precision::kBFloat16}) {
+      CAPTURE(push_every, engine::to_string(precision));
+      use_gpus(1);
+      check_async_run({3}, push_every, precision);
+    }
+  }
 }
 
 }  // namespace arbalest::tests
