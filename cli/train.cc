@@ -22,6 +22,7 @@
 #include "jobs/report/reopen/run_place.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
+#include "jobs/run/divergence/step_settings.h"
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/trainer.h"
@@ -123,19 +124,6 @@ void watch(jobs::Trace& trace, jobs::RunContext& context) {
   context.observers.insert(context.observers.begin(), &trace);
 }
 
-// Names the settings of a diverged run that change the length of its steps.
-void suggest_smaller_steps(const std::vector<std::string>& overrides) {
-  for (const std::string& setting : overrides) {
-    const bool is_step = setting.starts_with("training.batch_size") || setting.starts_with("learning_rate") ||
-                         setting.starts_with("optimizer") || setting.starts_with("learners");
-    if (is_step) {
-      spdlog::warn(
-          "this run has --set {}, which changes the length of the steps; a smaller learning_rate.base may help",
-          setting);
-    }
-  }
-}
-
 // Rank 0 opens the run's directory. All processes get the state that the run goes on from. Returns why nothing is left
 // to train; "" if something is.
 std::string share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
@@ -207,7 +195,10 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
     directory.follow(*trace);
   }
   const jobs::RunSummary summary = jobs::train(job, context);
-  if (summary.status == jobs::RunStatus::kDiverged) suggest_smaller_steps(arguments.job.overrides);
+  if (summary.status == jobs::RunStatus::kDiverged) {
+    const std::string advice = jobs::advice_about_settings(job, summary, arguments.job.overrides);
+    if (!advice.empty()) spdlog::warn("{}", advice);
+  }
   if (trace && trace->dropped() > 0) {
     spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);

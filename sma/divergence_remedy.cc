@@ -32,6 +32,11 @@ std::string divergence_remedy(const Options& options, int learners, float moment
   if (coupling == Coupling::kShared) return without_rounds(learners, momentum);
   if (coupling != Coupling::kServer) return kLowerRate;
   std::string remedy = without_rounds(learners, momentum);
+  if (!options.staleness) {
+    remedy += ", or bound async_sgd.staleness";
+  } else if (*options.staleness > 0) {
+    remedy += fmt::format(", or lower async_sgd.staleness: {}", *options.staleness);
+  }
   if (!options.scale_by_staleness) remedy += ", or set async_sgd.scale_by_staleness: true";
   if (options.period > 1) {
     remedy += fmt::format(", or lower async_sgd.push_every, as a push is the sum of {} gradients", options.period);

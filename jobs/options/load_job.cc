@@ -4,21 +4,15 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string_view>
 #include <system_error>
+
+#include <fmt/format.h>
 
 #include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
-#include "jobs/options/data/validation_reader.h"
-#include "jobs/options/parameters/initialize_reader.h"
-#include "jobs/options/readers/job_defaults.h"
-#include "jobs/options/readers/job_reader.h"
-#include "jobs/options/readers/value_checks.h"
-#include "jobs/options/sparse/sparse_reader.h"
-#include "jobs/options/text/issue_origin.h"
-#include "jobs/options/text/issue_report.h"
+#include "jobs/options/parsed_job.h"
 #include "jobs/options/text/overrides.h"
 #include "jobs/options/text/text_format.h"
 
@@ -31,7 +25,6 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = std::size_t{4} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors begin UTF-8 files with it
-constexpr const char* kHeader = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n";
 
 std::string read_file(const std::string& path) {
   std::error_code unknown;  // ignored: opening the file then fails, too, and says why
@@ -50,100 +43,30 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-// Sets defaults and reads the job; adds mistakes to `issues`.
-JobOptions read_checked(v1::Job& job, const std::string& file, const RunShape& shape, dataflow::FieldIssues& issues) {
-  check_values(job, issues);
-  if (is_sparse(job)) {
-    fill_sparse_defaults(job, file);
-    return read_sparse_job(job, issues);
-  }
-  fill_defaults(job, file);
-  return read_job(job, shape, issues);
-}
-
-void throw_if_any(const SyntaxReport& syntax, const SourceText& source) {
-  if (syntax.issues.empty()) return;
-  IssueReport report(source);
-  for (const SyntaxIssue& issue : syntax.issues) report.add(issue.position, issue.message);
-  report.add_unshown(syntax.unshown);
-  throw report.to_error(syntax.stopped ? "Reading stops at the first mistake of this kind; there may be more behind it."
-                                       : "");
-}
-
-void throw_if_any(const dataflow::FieldIssues& issues, const SourceText& source, const TextOutline& outline,
-                  const Overrides& applied, IssueOrigin origin) {
-  IssueReport report(source);
-  std::size_t in_file = 0;
-  for (const OverrideIssue& issue : applied.issues()) report.add_setting(issue.setting, issue.message);
-  for (const dataflow::FieldIssue& issue : issues.all()) {
-    if (applied.missed(issue.path)) continue;
-    if (const std::string setting = origin.setting_for(issue); !setting.empty()) {
-      report.add_setting(setting, issue.message);
-    } else if (++in_file > kMaxShownIssues) {
-      report.add_unshown(1);  // a search for each of them would take long
-    } else if (const auto position = outline.find(issue.path); position.has_value()) {
-      report.add(*position, issue.message);
-    } else {
-      report.add_missing(issue.message);
-    }
-  }
-  if (!report.empty()) throw report.to_error();
-}
-
-// Returns a function that makes an error about the value at `path` later, when the data is read.
-std::function<engine::Error(std::string)> error_at(const std::string& path, const SourceText& source,
-                                                   const TextOutline& outline, const Overrides& applied) {
-  const std::string* setting = applied.origin(path);
-  return [source, setting = setting == nullptr ? "" : *setting, position = outline.find(path)](std::string message) {
-    IssueReport report(source);
-    if (!setting.empty()) {
-      report.add_setting(setting, std::move(message));
-    } else if (position.has_value()) {
-      report.add(*position, std::move(message));
-    } else {
-      report.add_missing(std::move(message));
-    }
-    return report.to_error();
-  };
-}
-
 }  // namespace
 
 SourceText read_job_file(const std::string& path) { return {path, read_file(path)}; }
 
 JobOptions load_job(const std::string& path, std::span<const std::string> overrides) {
-  return parse_job(read_job_file(path), overrides);
+  const ParsedJob parsed(read_job_file(path));
+  JobOptions options = parsed.read(overrides);
+  parsed.warn(overrides, options);
+  return options;
 }
 
-JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides, const RunShape& shape) {
-  v1::Job written;
-  const TextOutline outline(source, *v1::Job::descriptor());
-  throw_if_any(parse_text(source, outline, written), source);
-  v1::Job job = written;
-  const Overrides applied(overrides, job);
-  dataflow::FieldIssues issues;
-  JobOptions options = read_checked(job, source.name(), shape, issues);
-  const auto find_wrong = [&](std::span<const std::string> settings) {
-    v1::Job changed = written;
-    const Overrides some(settings, changed);
-    dataflow::FieldIssues found;
-    read_checked(changed, source.name(), shape, found);
-    std::set<std::string> wrong;
-    for (const dataflow::FieldIssue& issue : found.all()) wrong.insert(IssueOrigin::key_of(issue));
-    return wrong;
-  };
-  throw_if_any(issues, source, outline, applied, IssueOrigin(overrides, applied, find_wrong));
-  if (options.data.validation) options.data.validation->error = error_at(kFractionPath, source, outline, applied);
-  if (options.initialize) options.initialize->error = error_at(kFromPath, source, outline, applied);
-  options.resolved_text = kHeader + print_text(job);
+JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides) {
+  const ParsedJob parsed(source);
+  JobOptions options = parsed.read(overrides);
+  for (const dataflow::FieldIssue& warning : parsed.warnings(overrides, options)) {
+    options.warnings.push_back(fmt::format("{}: {}", warning.path, warning.message));
+  }
   return options;
 }
 
 std::string expand_job(const SourceText& source, std::span<const std::string> overrides) {
-  const JobOptions options = parse_job(source, overrides);
-  v1::Job job;
-  const TextOutline outline(source, *v1::Job::descriptor());
-  parse_text(source, outline, job);
+  const ParsedJob parsed(source);
+  const JobOptions options = parsed.read(overrides);
+  v1::Job job = parsed.written();
   const Overrides applied(overrides, job);
   job.set_name(options.name);  // keeps the name, whatever file this text is written to
   if (job.model().has_zoo()) {
@@ -153,7 +76,7 @@ std::string expand_job(const SourceText& source, std::span<const std::string> ov
     *model.mutable_layers() = dataflow::expand(model.zoo(), options.data.input, none);
     model.clear_zoo();
   }
-  return kHeader + print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
+  return kJobHeader + print_text(job, *v1::Model::descriptor()->FindFieldByName("layers"));
 }
 
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why) {
@@ -172,16 +95,14 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
 }
 
 std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule) {
-  v1::Job job;
-  const SourceText source("job", job_text);
-  throw_if_any(parse_text(source, TextOutline(source, *v1::Job::descriptor()), job), source);
+  v1::Job job = ParsedJob(SourceText("job", job_text)).written();
   v1::Learners::Schedule& message = *job.mutable_learners()->mutable_per_device()->mutable_schedule();
   for (const LearnerStep& step : schedule) {
     v1::Learners::Schedule::Step& added = *message.add_step();
     added.set_at_batch(static_cast<std::int64_t>(step.at_batch));
     for (const int learners : step.per_device) added.add_learners(learners);
   }
-  return kHeader + print_text(job);
+  return kJobHeader + print_text(job);
 }
 
 }  // namespace arbalest::jobs

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "jobs/options/job_options.h"
-#include "jobs/options/readers/run_shape.h"
 #include "jobs/options/text/source_text.h"
 
 namespace arbalest::jobs {
@@ -19,9 +18,8 @@ JobOptions load_job(const std::string& path, std::span<const std::string> overri
 // Throws ErrorKind::kInvalidJob if the file cannot be read or is not text.
 SourceText read_job_file(const std::string& path);
 
-// As load_job, for text in memory, and for a run of this shape. In runs of several processes there are no warnings that
-// depend on the learners of all, and what the devices of all must divide is checked if their number is known.
-JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides = {}, const RunShape& shape = {});
+// As load_job, for text in memory. The warnings do not name places in the text.
+JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides = {});
 
 // Returns the job as text, changed by `overrides`, with the layers of a zoo model listed one by one. Throws as
 // parse_job does.

@@ -72,13 +72,14 @@ class ProcessCase(unittest.TestCase):
         return {rank: [str(shell)]}
 
     def kill_hidden(self, process, rank):
-        """Kills a rank. Its silence tells the others, which end with exit code 8 and name it."""
+        """Kills a rank. Its silence tells the others, which end with exit code 8 and name it. Returns their messages."""
         shell = processes.ranks_of(process)[rank]
         child = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text(encoding="ascii").split()[0]
         os.kill(int(child), signal.SIGKILL)
         code, errors = processes.end(process)
         self.assertEqual(code, 8, errors)
         self.assertRegex(errors, rf"rank 0 on host .*: rank {rank} on host .* is dead, stopped or cut off")
+        return errors
 
 
 def main(why_not=""):

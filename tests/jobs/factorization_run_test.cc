@@ -1,6 +1,7 @@
 // Whole runs of matrix factorization by hogwild: what they write, and that the commands on models of layers read it.
 #include <atomic>
 #include <cmath>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -19,6 +20,7 @@
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/session.h"
 #include "jobs/run/sparse/factorization_model.h"
+#include "jobs/run/sparse/memory_advice.h"
 #include "jobs/run/trainer.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
@@ -191,6 +193,15 @@ TEST_CASE("hogwild on ratings: wrong data, other models and foreign commands are
   CHECK(evaluate(job, {.per_class = true}) == ErrorKind::kUsage);
   CHECK(evaluate(job, {.set = EvaluationSet::kValidation}) == ErrorKind::kUsage);
   CHECK(evaluate(RatingsRun::hogwild({"model.zoo.matrix_factorization.width=5"}), {}) == ErrorKind::kCheckpoint);
+}
+
+TEST_CASE("hogwild on ratings: without memory, the error names the model's width and the ratings") {
+  const JobOptions job = RatingsRun::hogwild();
+  CHECK_THROWS_WITH(with_memory_advice(job, [] { throw std::bad_alloc(); }),
+                    ContainsSubstring("out of memory; use a smaller model.zoo.matrix_factorization.width") &&
+                        !ContainsSubstring("features"));
+  CHECK_THROWS_WITH(with_memory_advice(job, [] { engine::fail(engine::ErrorKind::kData, "another error"); }),
+                    "another error");
 }
 
 TEST_CASE("hogwild on ratings: several processes are refused on each of them") {

@@ -1,7 +1,10 @@
 // `async_sgd` of a job: what it excludes, its warm start, and its warnings.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "tests/jobs/job_text.h"
+#include "tests/support/temporary_directory.h"
 
 namespace arbalest::jobs {
 
@@ -111,6 +114,58 @@ TEST_CASE("a job with a server warns of a high momentum and of a scaled learning
   CHECK(has(warnings("fixed: 2", {"learning_rate.with_learners=LINEAR"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 2", {"learning_rate.with_learners=KEEP"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 1", {"learning_rate.with_learners=LINEAR"}), scaled));
+}
+
+TEST_CASE("fields of async_sgd that have no effect get a warning") {
+  const auto idle = [](const std::string& synchronization, const std::string& learners) {
+    std::vector<std::string> fields;
+    for (const std::string& text : parse(with(synchronization, learners)).warnings) {
+      if (const std::size_t at = text.find(" has no effect "); at != std::string::npos) {
+        CHECK_THAT(text, ContainsSubstring("; remove it, or "));
+        fields.push_back(text.substr(0, at));
+      }
+    }
+    return fields;
+  };
+  const auto field = [](const std::string& name, const std::string& scheme = "synchronization.async_sgd") {
+    return fmt::format("{}.{}: {}", scheme, name, name);
+  };
+  using Fields = std::vector<std::string>;
+  const std::string all = "async_sgd { staleness: 1 push_every: 2 scale_by_staleness: true }";
+  CHECK(idle(all, "fixed: 2").empty());
+  CHECK(idle(all, "fixed: 1") == Fields{field("staleness"), field("push_every"), field("scale_by_staleness")});
+  CHECK(idle("async_sgd { staleness: 0 }", "fixed: 1") == Fields{field("staleness")});
+  CHECK(idle("async_sgd {}", "fixed: 1").empty());
+  CHECK(idle(all, "growth { to: 2 }").empty());  // there are two learners later
+
+  CHECK(idle("async_sgd { staleness: 0 }", "fixed: 2").empty());
+  CHECK(idle("async_sgd { staleness: 0 scale_by_staleness: true warm_start_epochs: 2 }", "fixed: 2") ==
+        Fields{field("scale_by_staleness"), field("warm_start_epochs")});
+  // With local steps in between, pushes are not those of s_sgd.
+  CHECK(idle("async_sgd { staleness: 0 push_every: 2 scale_by_staleness: true warm_start_epochs: 2 }", "fixed: 2")
+            .empty());
+  CHECK(idle("async_sgd { warm_start_epochs: 2 } switch { at_epoch: 4 learners: 1 async_sgd { staleness: 0 } }",
+             "fixed: 2") == Fields{field("staleness", "synchronization.switch[0].async_sgd")});
+  CHECK(
+      idle("async_sgd { warm_start_epochs: 2 } switch { at_epoch: 4 async_sgd { staleness: 0 } }", "fixed: 2").empty());
+}
+
+TEST_CASE("a warning about synchronization names the place of its field, or the setting") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "job.txtpb").string();
+  tests::write_text(path, with("async_sgd { staleness: 0 scale_by_staleness: true }", "fixed: 2"));
+  const auto first = [&](const std::vector<std::string>& settings) {
+    const std::vector<std::string> warnings = load_job(path, settings).warnings;
+    const auto found = std::ranges::find_if(
+        warnings, [](const std::string& text) { return text.find(" has no effect ") != std::string::npos; });
+    REQUIRE(found != warnings.end());
+    return *found;
+  };
+  CHECK_THAT(first({}), StartsWith(path + ":8:44: synchronization.async_sgd.scale_by_staleness: scale_by_staleness has "
+                                          "no effect with staleness: 0 and push_every: 1"));
+  CHECK_THAT(first({"synchronization=async_sgd{staleness: 0 warm_start_epochs: 1}"}),
+             StartsWith("--set synchronization=async_sgd{staleness: 0 warm_start_epochs: 1}: "
+                        "synchronization.async_sgd.warm_start_epochs: warm_start_epochs has no effect"));
 }
 
 }  // namespace arbalest::jobs

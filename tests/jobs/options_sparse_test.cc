@@ -1,6 +1,8 @@
 // Jobs with model { sparse_logistic {} }: defaults, checks, and the resolved text.
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -169,7 +171,24 @@ TEST_CASE("sparse job: its parts need each other") {
              ContainsSubstring("libsvm and delayed_proximal are for model { sparse_logistic {} }"));
   CHECK_FALSE(parse(std::string(kGoodJob) + "devices: \"cpu\"\nsynchronization { hogwild {} }\n").sparse);
   CHECK_THAT(refusal(with("delayed_proximal { l1: 0.01 }", "")), ContainsSubstring("choose one"));
-  CHECK_THAT(refusal(with("delayed_proximal { l1: 0.01 }", "sma {}")), ContainsSubstring("sma does not go with"));
+  CHECK_THAT(
+      refusal(with("delayed_proximal { l1: 0.01 }", "sma {}")),
+      ContainsSubstring("job.txtpb:4:19: error: sparse_logistic is trained by synchronization { delayed_proximal"));
+}
+
+TEST_CASE("sparse job: a scheme for models of layers gets one message, which names the schemes to choose from") {
+  const std::string text = kSparse + "processes { peer_timeout_seconds: 5 }\n";
+  for (const std::string setting : {"synchronization=async_sgd{}", "synchronization=async_sgd",
+                                    "synchronization.async_sgd={}", "synchronization.kind=async_sgd{staleness: 2}"}) {
+    INFO(setting);
+    CHECK(refused_setting(text, {setting}) ==
+          fmt::format("--set {}: error: sparse_logistic is trained by synchronization {{ delayed_proximal {{ l1: ... "
+                      "}} }} or {{ hogwild {{}} }}, not by async_sgd; choose one",
+                      setting));
+  }
+  const std::string rated = with("delayed_proximal { l1: 0.01 }", "hogwild {}") + "learning_rate { base: 0.1 }\n";
+  CHECK_THAT(refused_setting(rated, {"synchronization=s_sgd"}),
+             ContainsSubstring("not by s_sgd; choose one") && !ContainsSubstring("errors"));
 }
 
 }  // namespace arbalest::jobs

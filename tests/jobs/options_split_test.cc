@@ -5,6 +5,7 @@
 
 #include "dataflow/split/split_graph.h"
 #include "engine/host/topology.h"
+#include "jobs/options/parsed_job.h"
 #include "jobs/options/split/split_check.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/skip.h"
@@ -98,14 +99,11 @@ TEST_CASE("axes that the devices cannot divide are refused") {
                  "number of units or of devices"));
   CHECK_THAT(said, ContainsSubstring("layer 'logits': split: ROWS divides 31 inputs over 2 devices"));
   // A run of several processes divides the layers over the devices of all.
-  CHECK_NOTHROW(parse_job(SourceText("job.txtpb", text), two_devices(), {.processes = 2}));
-  const auto of_two_hosts = [&] {
-    parse_job(SourceText("job.txtpb", text), two_devices(), {.processes = 4, .hosts = 2});
-  };
+  const ParsedJob job(SourceText("job.txtpb", text));
+  CHECK_NOTHROW(job.read(two_devices(), {.processes = 2}));
+  const auto of_two_hosts = [&] { job.read(two_devices(), {.processes = 4, .hosts = 2}); };
   CHECK_THROWS_WITH(of_two_hosts(), ContainsSubstring("COLUMNS divides 31 units over 4 devices of 4 processes"));
-  const auto of_three = [&] {
-    parse_job(SourceText("job.txtpb", text), two_devices(), {.processes = 3, .devices = 3});
-  };
+  const auto of_three = [&] { job.read(two_devices(), {.processes = 3, .devices = 3}); };
   CHECK_THROWS_WITH(of_three(), ContainsSubstring("COLUMNS divides 31 units over 3 devices of 3 processes"));
 }
 

@@ -1,12 +1,15 @@
 // Whole runs of delayed_proximal over several processes, whose worlds are in threads of the test program.
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "jobs/export/safetensors.h"
+#include "jobs/options/load_job.h"
+#include "jobs/run/evaluation.h"
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/trainer.h"
 #include "tests/jobs/job_text.h"
@@ -20,7 +23,7 @@ namespace {
 
 using engine::process::World;
 
-struct Notes final : RunObserver {
+struct Notes : RunObserver {
   void on_start(const RunStart& start) override { starts.push_back(start); }
   void on_progress(const RunProgress& /*progress*/) override {}
   void on_epoch(const EpochRow& row) override { epochs.push_back(row); }
@@ -31,6 +34,13 @@ struct Notes final : RunObserver {
   std::vector<EpochRow> epochs;
   std::vector<std::string> warnings;
   std::vector<RunSummary> summaries;
+};
+
+// A process fails after its third epoch.
+struct Failing final : Notes {
+  void on_epoch(const EpochRow& row) override {
+    if (row.epoch == 3) engine::fail(engine::ErrorKind::kDevice, "the core is broken");
+  }
 };
 
 class SharedSparse {
@@ -50,9 +60,9 @@ class SharedSparse {
   std::string root() const { return root_.path().string(); }
   bool has(const std::string& name) const { return std::filesystem::exists(root_ / name); }
 
-  // The run of one of the processes. Rank 0 alone has the observer.
+  // The run of one of the processes. Rank 0 alone has the observer `notes`, and the others have `other`.
   RunSummary train(World& world, Notes& notes, const std::vector<std::string>& settings,
-                   const std::atomic<int>* stop_signal = nullptr) const {
+                   const std::atomic<int>* stop_signal = nullptr, RunObserver* other = nullptr) const {
     std::vector<std::string> all{"learners.per_device.fixed=1"};
     all.insert(all.end(), settings.begin(), settings.end());
     const JobOptions job = load_shared_job(world, (root_ / "job.txtpb").string(), all);
@@ -62,6 +72,7 @@ class SharedSparse {
     context.output_directory = root();
     context.stop_signal = stop_signal;
     if (world.rank() == 0) context.observers = {&notes};
+    if (world.rank() != 0 && other != nullptr) context.observers = {other};
     return jobs::train(job, context);
   }
 
@@ -132,6 +143,43 @@ TEST_CASE("sparse processes run: a signal to one ends all, and the model is save
     CHECK_THAT(summary.message, ContainsSubstring("stopped by SIGTERM"));
   }
   CHECK(run.has("model.safetensors"));
+}
+
+TEST_CASE("sparse processes run: if another process fails, rank 0 saves the model that it has", "[processes]") {
+  const SharedSparse run;
+  Notes notes;
+  Failing failing;
+  std::vector<std::optional<engine::Error>> errors(2);
+  const auto body = [&](World& world) {
+    try {
+      run.train(world, notes, {"synchronization.delayed_proximal.tolerance=0"}, nullptr, &failing);
+    } catch (const engine::Error& error) {
+      errors[static_cast<std::size_t>(world.rank())] = error;
+    }
+  };
+  tests::errors_of_ranks(2, body, {.peer_timeout_seconds = 60.0}, [](World&, const char*) {});
+  REQUIRE(errors[0]);
+  CHECK(errors[0]->kind() == engine::ErrorKind::kPeer);
+  REQUIRE(errors[1]);
+  CHECK(errors[1]->kind() == engine::ErrorKind::kDevice);
+  CHECK_THAT(errors[1]->what(), !ContainsSubstring("saved"));
+
+  // Rank 0 may hear of the failure before it has the results of the third epoch.
+  REQUIRE(notes.summaries.size() == 1);
+  const RunSummary& summary = notes.summaries[0];
+  CHECK(summary.status == RunStatus::kFailed);
+  CHECK(summary.message == errors[0]->what());
+  const bool has_third = summary.message.ends_with("the core is broken (the model of epoch 3 is saved)");
+  INFO(summary.message);
+  CHECK((has_third || summary.message.ends_with("the core is broken (the model of epoch 2 is saved)")));
+  const JobOptions job = load_job(run.root() + "/job.txtpb");
+  RunContext context;
+  context.data_root = run.root();
+  const EvaluationResult saved = evaluate_run(job, run.root() + "/model.safetensors", summary.model_sha256, context);
+  CHECK(saved.scores.loss() == summary.test.loss());
+  REQUIRE(notes.epochs.size() >= 2);
+  CHECK(notes.epochs[has_third ? 2 : 1].test.loss() == summary.test.loss());
+  CHECK(notes.epochs[has_third ? 2 : 1].sparse->objective == summary.sparse->objective);
 }
 
 TEST_CASE("sparse processes run: an error before training is the same on all, so it is told once", "[processes]") {

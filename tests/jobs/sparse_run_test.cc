@@ -1,5 +1,6 @@
 // Whole runs of sparse jobs: what they write, how they end, and that evaluation finds the same.
 #include <atomic>
+#include <new>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -90,6 +91,23 @@ TEST_CASE("the learners of a sparse job share the cores that its devices name") 
   job.devices.front().cores = {4, 7};
   job.learners_per_device = {3};
   CHECK(cores_of_learners(job) == std::vector<std::vector<int>>{{4}, {7}, {4}});
+}
+
+TEST_CASE("sparse run: without memory, the error names what a user of the model can change") {
+  struct Greedy final : RunObserver {
+    void on_start(const RunStart& /*start*/) override { throw std::bad_alloc(); }
+    void on_progress(const RunProgress& /*progress*/) override {}
+    void on_epoch(const EpochRow& /*row*/) override {}
+    void on_finish(const RunSummary& summary) override { message = summary.message; }
+    std::string message;
+  };
+  const SparseRun run;
+  Greedy greedy;
+  RunContext context = run.context();
+  context.observers = {&greedy};
+  const auto failing = [&] { train(SparseRun::job(kProximal), context); };
+  CHECK(tests::kind_of_failure(failing) == engine::ErrorKind::kOutOfMemory);
+  CHECK(greedy.message == "out of memory; use fewer features (data.libsvm.features) or fewer rows");
 }
 
 TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files of a run") {

@@ -90,8 +90,14 @@ class SparseOverProcesses(ProcessCase):
         words = settings(1, "processes.peer_timeout_seconds=3", *ENDLESS)
         process = self.start(3, "killed", *words, wrappers=self.hidden(1))
         self.wait_for(process, "killed", "epoch")
-        self.kill_hidden(process, 1)
-        self.assertEqual(self.summary("killed")["status"], "failed")
+        errors = self.kill_hidden(process, 1)
+        summary = self.summary("killed")
+        self.assertEqual(summary["status"], "failed")
+        # Rank 0 has the model of the last epoch.
+        self.assertRegex(summary["message"], r"rank 1 on host .* \(the model of epoch [1-9][0-9]* is saved\)$")
+        self.assertIn("is saved)", errors)
+        evaluated = json.loads(self.alone("evaluate", "killed", "--json"))
+        self.assertEqual(evaluated["test_loss"], summary["test_loss"])
 
     def refused(self, code, part, *arguments, **options):
         returned, errors = processes.end(self.start(2, "refused", *settings(1), *arguments, **options))

@@ -183,7 +183,7 @@ class TrainOverProcesses(ProcessCase):
         self.refused(2, "batch_size must be at least 1", arguments=["--set", "training.batch_size=0"])
         self.refused(2, "cannot create the output directory '/proc/none'", output="/proc/none")
         core = min(os.sched_getaffinity(0))
-        self.refused(3, "cannot share the device of the job", arguments=["--set", f'devices=["cpu:{core}"]'])
+        self.refused(2, "cannot share the device of the job", arguments=["--set", f'devices=["cpu:{core}"]'])
         pull = settings(3, "synchronization.sma.alpha=0.5")
         self.refused(3, "with the learners of all 2 processes: synchronization.sma", job="long", arguments=pull)
         timeout = ["--set", "processes.peer_timeout_seconds=1"]

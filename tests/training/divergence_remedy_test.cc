@@ -14,6 +14,7 @@ TEST_CASE("the advice names what a scheme without rounds adds to the momentum, a
   const std::string pushing = divergence_remedy(options, 4, 0.9F);
   CHECK_THAT(pushing, StartsWith("lower learning_rate.base") && ContainsSubstring("the optimizer's momentum 0.9") &&
                           ContainsSubstring("fewer than 4 learners") && ContainsSubstring("a momentum of 0.75") &&
+                          ContainsSubstring("bound async_sgd.staleness") &&
                           ContainsSubstring("async_sgd.scale_by_staleness: true") && !ContainsSubstring("push_every"));
   CHECK_THAT(divergence_remedy(options, 4, 0.0F),
              !ContainsSubstring("optimizer") && ContainsSubstring("a momentum of"));
@@ -22,6 +23,10 @@ TEST_CASE("the advice names what a scheme without rounds adds to the momentum, a
   CHECK_THAT(divergence_remedy(options, 4, 0.9F), !ContainsSubstring("scale_by_staleness") &&
                                                       ContainsSubstring("async_sgd.push_every") &&
                                                       ContainsSubstring("8 gradients"));
+  options.staleness = 4;
+  CHECK_THAT(divergence_remedy(options, 4, 0.9F), ContainsSubstring("lower async_sgd.staleness: 4"));
+  options.staleness = 0;
+  CHECK_THAT(divergence_remedy(options, 4, 0.9F), !ContainsSubstring("staleness"));
   CHECK_THAT(divergence_remedy(defaults_of(Scheme::kHogwild), 2, 0.5F),
              ContainsSubstring("momentum 0.5") && ContainsSubstring("fewer than 2 learners") &&
                  !ContainsSubstring("staleness"));

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "engine/host/topology.h"
+#include "jobs/options/load_job.h"
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_job.h"
@@ -18,6 +21,7 @@
 namespace {
 
 using namespace arbalest;
+using Catch::Matchers::StartsWith;
 using engine::process::World;
 
 const std::vector<std::string> kNothing3(3);
@@ -168,6 +172,7 @@ TEST_CASE("processes: the cores of a machine, or its named devices, are divided 
   const int cores = engine::host::usable_cores();
   std::vector<std::vector<int>> shares(2);
   std::vector<std::string> named(2);
+  std::vector<std::string> problems(2);
   const std::vector<std::string> thrown = tests::messages_of_ranks(2, [&](World& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
     const jobs::LauncherShares none = jobs::shares_of_launcher(world);
@@ -178,14 +183,47 @@ TEST_CASE("processes: the cores of a machine, or its named devices, are divided 
     const std::vector<engine::DeviceSpec> gpus = {{"cuda:0", {}, 0}, {"cuda:1", {}, 1}};
     named[rank] = jobs::share_of_devices(gpus, world, none).devices.front().name;
     tests::expect(jobs::share_of_devices(gpus, world, {.gpus = true}).devices.size() == 2, "all GPUs it sees");
-    jobs::share_of_devices({{"cuda:0", {}, 0}}, world, none);
+    problems[rank] = jobs::share_of_devices({{"cuda:0", {}, 0}}, world, none).problem;
   });
+  CHECK(thrown == std::vector<std::string>(2));
   CHECK(static_cast<int>(shares[0].size()) == std::max(1, cores / 2));
   CHECK(shares[0].size() == shares[1].size());
   if (cores > 1) CHECK(shares[0].back() < shares[1].front());
   CHECK(named == std::vector<std::string>{"cuda:0", "cuda:1"});
-  for (const std::string& text : thrown) {
+  for (const std::string& text : problems) {
     CHECK_THAT(text, ContainsSubstring("the 2 processes on host here cannot share the device of the job (cuda:0)"));
+  }
+}
+
+TEST_CASE("processes: devices that cannot be divided are named where they stand: in the file, or in --set",
+          "[processes]") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "job.txtpb").string();
+  const std::string core = fmt::format("cpu:{}", engine::host::allowed_cores().front());
+  const std::string problem = fmt::format("cannot share the device of the job ({}) equally", core);
+  const auto refusals = [&](const std::string& devices, const std::vector<std::string>& settings,
+                            engine::ErrorKind kind) {
+    tests::write_text(
+        path, "model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }\n" + devices);
+    return tests::messages_of_ranks(2, [&](World& world) {
+      try {
+        jobs::load_shared_job(world, path, settings);
+      } catch (const engine::Error& error) {
+        tests::expect(error.kind() == kind, "the kind of the error");
+        throw;
+      }
+    });
+  };
+  const std::string written = fmt::format("devices: \"{}\"\n", core);
+  for (const std::string& thrown : refusals(written, {}, engine::ErrorKind::kInvalidJob)) {
+    CHECK_THAT(thrown, ContainsSubstring(path + ":2:1: error: the 2 processes on host here " + problem) &&
+                           ContainsSubstring(written));
+  }
+  const std::string setting = fmt::format("devices=[\"{}\"]", core);
+  for (const std::string& devices : {std::string(), std::string("devices: \"cpu\"\n")}) {
+    for (const std::string& thrown : refusals(devices, {setting}, engine::ErrorKind::kUsage)) {
+      CHECK_THAT(thrown, StartsWith("--set " + setting + ": error: ") && ContainsSubstring(problem));
+    }
   }
 }
 
@@ -229,6 +267,26 @@ optimizer { sgd { momentum: 0.9 } } synchronization { async_sgd {} } learners { 
             return text.find("4 learners that push to a server without waiting") != std::string::npos;
           }) == 1);
   }
+}
+
+TEST_CASE("processes: fields without an effect are those of one learner in all processes, and are named by place",
+          "[processes]") {
+  const tests::TemporaryDirectory directory;
+  const std::string path = (directory.path() / "job.txtpb").string();
+  tests::write_text(
+      path,
+      "model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }\n"
+      "synchronization { async_sgd { staleness: 2 } } devices: 'cpu' learners { per_device { fixed: 1 } }");
+  const std::string idle = path + ":2:31: synchronization.async_sgd.staleness: staleness has no effect";
+  const auto count = [&](const std::vector<std::string>& warnings) {
+    return std::ranges::count_if(warnings, [&](const std::string& text) { return text.starts_with(idle); });
+  };
+  CHECK(count(jobs::load_job(path).warnings) == 1);
+  std::vector<std::ptrdiff_t> counts(2, -1);
+  CHECK(tests::messages_of_ranks(2, [&](World& world) {
+          counts[static_cast<std::size_t>(world.rank())] = count(jobs::load_shared_job(world, path, {}).warnings);
+        }) == std::vector<std::string>(2));
+  CHECK(counts == std::vector<std::ptrdiff_t>{0, 0});
 }
 
 TEST_CASE("processes: the histograms of staleness are added", "[processes]") {

@@ -19,7 +19,6 @@
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/split/split_check.h"
 #include "jobs/options/synchronization/synchronization_reader.h"
-#include "jobs/options/synchronization/synchronization_warnings.h"
 
 namespace arbalest::jobs {
 
@@ -192,9 +191,6 @@ class JobReader {
     const auto warn = [&](std::string text) {
       if (!text.empty()) options_.warnings.push_back(std::move(text));
     };
-    if (shape_.processes == 1) {  // of several, the caller adds those of all learners
-      for (std::string& text : synchronization_warnings(options_)) warn(std::move(text));
-    }
     warn(optimizer_warning(options_.optimizer));
     for (std::string& text : learning_rate_warnings(options_.learning_rate, options_.training.max_epochs)) {
       warn(std::move(text));

@@ -4,6 +4,9 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+#include <google/protobuf/descriptor.h>
+
 #include "jobs/messages/text.h"
 #include "jobs/options/data/data_defaults.h"
 #include "jobs/options/readers/devices_reader.h"
@@ -108,9 +111,13 @@ class SparseReader {
     } else if (synchronization.has_hogwild()) {
       sparse_.scheme = read_hogwild(job_, issues_);
     } else {
-      issues_.add("synchronization",
-                  "sparse_logistic is trained by synchronization { delayed_proximal { l1: ... } } or { hogwild {} }; "
-                  "choose one");
+      // refuse_others() has nothing to add to the path of a foreign scheme.
+      const google::protobuf::FieldDescriptor* const foreign = synchronization.GetReflection()->GetOneofFieldDescriptor(
+          synchronization, v1::Synchronization::descriptor()->FindOneofByName("kind"));
+      issues_.add(foreign == nullptr ? "synchronization" : "synchronization." + foreign->name(),
+                  fmt::format("sparse_logistic is trained by synchronization {{ delayed_proximal {{ l1: ... }} }} or "
+                              "{{ hogwild {{}} }}{}; choose one",
+                              foreign == nullptr ? "" : ", not by " + foreign->name()));
     }
   }
 
@@ -156,7 +163,8 @@ class SparseReader {
     }
   }
 
-  // Names all fields that have no meaning here, together with the other mistakes.
+  // Names all fields that have no meaning here, together with the other mistakes. Without a scheme, fields that one of
+  // the schemes knows may have a meaning.
   void refuse_others() {
     std::set<std::string> known = {"name",
                                    "model.sparse_logistic",
@@ -171,8 +179,8 @@ class SparseReader {
       known.erase("data");
       known.insert("data.libsvm");
     }
-    if (job_.synchronization().has_delayed_proximal()) known.insert("processes.peer_timeout_seconds");
-    if (job_.synchronization().has_hogwild()) known.merge(hogwild_rate_fields());
+    if (!job_.synchronization().has_hogwild()) known.insert("processes.peer_timeout_seconds");
+    if (!job_.synchronization().has_delayed_proximal()) known.merge(hogwild_rate_fields());
     refuse_foreign_fields(job_, known, kModel, issues_);
   }
 

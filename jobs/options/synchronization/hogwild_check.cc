@@ -32,15 +32,18 @@ void check_hogwild(const JobOptions& options, dataflow::FieldIssues& issues) {
   }
 }
 
-std::string hogwild_warning(const JobOptions& options) {
+std::optional<dataflow::FieldIssue> hogwild_warning(const JobOptions& options) {
   const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
   const auto found = std::ranges::find_if(
       phases, [](const SchemePhase& phase) { return phase.scheme.coupling(phase.learners) == sma::Coupling::kShared; });
-  if (found == phases.end()) return "";
-  return fmt::format(
-      "{}: the gradients of this model are dense, so {} learners write all weights at once without locks: some updates "
-      "overwrite each other, and results differ from run to run; async_sgd applies every update, one after the other",
-      found->path, found->learners);
+  if (found == phases.end()) return std::nullopt;
+  return dataflow::FieldIssue{
+      found->path,
+      fmt::format(
+          "the gradients of this model are dense, so {} learners write all weights at once without locks: some updates "
+          "overwrite each other, and results differ from run to run; async_sgd applies every update, one after the "
+          "other",
+          found->learners)};
 }
 
 }  // namespace arbalest::jobs

@@ -1,6 +1,8 @@
 // Checks a job of layers whose learners share one vector of weights (hogwild).
 #pragma once
 
+#include <optional>
+
 #include "dataflow/models/field_issues.h"
 #include "jobs/options/job_options.h"
 
@@ -10,7 +12,7 @@ namespace arbalest::jobs {
 // switches and what `synchronization` reports must be read.
 void check_hogwild(const JobOptions& options, dataflow::FieldIssues& issues);
 
-// The warning of a job with hogwild about its dense gradients; "" if the job has none, or one learner.
-std::string hogwild_warning(const JobOptions& options);
+// The warning of a job with hogwild about its dense gradients; none if the job has another scheme, or one learner.
+std::optional<dataflow::FieldIssue> hogwild_warning(const JobOptions& options);
 
 }  // namespace arbalest::jobs

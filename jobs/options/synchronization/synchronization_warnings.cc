@@ -1,5 +1,6 @@
 #include "jobs/options/synchronization/synchronization_warnings.h"
 
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,37 +10,70 @@
 
 namespace arbalest::jobs {
 
+using dataflow::FieldIssue;
+using sma::Coupling;
+
 namespace {
 
 bool rises(const scheduler::LearningRateSchedule& schedule) {
   return schedule.at(0.0, 1) < 0.5F * static_cast<float>(schedule.base);
 }
 
+// Warns of fields of async_sgd that have no effect. `warm_start_epochs`: as the job has them for this phase.
+void add_idle_fields(const SchemePhase& phase, double warm_start_epochs, std::vector<FieldIssue>& warnings) {
+  const sma::Options& scheme = phase.scheme;
+  if (scheme.scheme != sma::Scheme::kAsyncSgd) return;
+  const auto warn_if = [&](bool is_set, const std::string& field, const std::string& reason) {
+    if (!is_set) return;
+    warnings.push_back({fmt::format("{}.{}", phase.path, field), fmt::format("{} has no effect {}", field, reason)});
+  };
+  const Coupling coupling = scheme.coupling(phase.learners);
+  if (coupling == Coupling::kNone) {
+    const char* const reason =
+        "with one learner, which trains without a server; remove it, or set learners { per_device { fixed: 2 } } or "
+        "more";
+    warn_if(scheme.staleness.has_value(), "staleness", reason);
+    warn_if(scheme.period > 1, "push_every", reason);
+    warn_if(scheme.scale_by_staleness, "scale_by_staleness", reason);
+  }
+  if (coupling == Coupling::kGradient) {
+    constexpr const char* kReason =
+        "with staleness: 0 and push_every: 1, which make the scheme s_sgd, {}; remove it, or raise staleness";
+    warn_if(scheme.scale_by_staleness, "scale_by_staleness", fmt::format(kReason, "where no gradient is stale"));
+    warn_if(warm_start_epochs > 0.0, "warm_start_epochs", fmt::format(kReason, "as the warm start is"));
+  }
+}
+
 }  // namespace
 
-std::vector<std::string> synchronization_warnings(const JobOptions& options) {
-  std::vector<std::string> warnings;
+std::vector<FieldIssue> synchronization_warnings(const v1::Synchronization& written, const JobOptions& options) {
+  std::vector<FieldIssue> warnings;
   bool is_first = true;
   for (const SchemePhase& phase : scheme_phases(options, most_learners_of_all(options))) {
     // The learning rate rises at the start of the run, not at a switch.
     const bool warms_up = std::exchange(is_first, false) && rises(options.learning_rate);
-    const std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
-                                          phase.scaling == scheduler::RateScaling::kLinear, warms_up);
-    if (!text.empty()) warnings.push_back(fmt::format("{}: {}", phase.path, text));
-    const sma::Coupling coupling = phase.scheme.coupling(phase.learners);
-    const bool takes_whole_steps = coupling == sma::Coupling::kServer || coupling == sma::Coupling::kShared;
+    std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
+                                    phase.scaling == scheduler::RateScaling::kLinear, warms_up);
+    if (!text.empty()) warnings.push_back({phase.path, std::move(text)});
+    const Coupling coupling = phase.scheme.coupling(phase.learners);
+    const bool takes_whole_steps = coupling == Coupling::kServer || coupling == Coupling::kShared;
     if (takes_whole_steps && phase.scaling != scheduler::RateScaling::kKeep) {
-      warnings.push_back(fmt::format(
-          "{}: each {} is a whole step, so {} learners take as many steps as one, and with_learners multiplies the "
-          "learning rate of each besides; set with_learners: KEEP if the loss rises",
-          phase.path, coupling == sma::Coupling::kServer ? "push" : "mini-batch", phase.learners));
+      warnings.push_back(
+          {phase.path,
+           fmt::format(
+               "each {} is a whole step, so {} learners take as many steps as one, and with_learners multiplies the "
+               "learning rate of each besides; set with_learners: KEEP if the loss rises",
+               coupling == Coupling::kServer ? "push" : "mini-batch", phase.learners)});
     }
+    const bool is_of_job = phase.path == options.synchronization_path;  // and not of a switch
+    add_idle_fields(phase, is_of_job ? written.async_sgd().warm_start_epochs() : 0.0, warnings);
   }
-  if (std::string text = hogwild_warning(options); !text.empty()) warnings.push_back(std::move(text));
+  if (auto warning = hogwild_warning(options)) warnings.push_back(std::move(*warning));
   if (options.reports_loss_gap && most_learners_of_all(options) == 1) {
-    warnings.emplace_back(
-        "synchronization.report_loss_gap: the job has one learner, and nothing is averaged: averaging_loss_gap has no "
-        "meaning; remove report_loss_gap, or set learners { per_device { fixed: 2 } } or more");
+    warnings.push_back(
+        {"synchronization.report_loss_gap",
+         "the job has one learner, and nothing is averaged: averaging_loss_gap has no meaning; remove report_loss_gap, "
+         "or set learners { per_device { fixed: 2 } } or more"});
   }
   return warnings;
 }

@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include "engine/cuda_devices.h"
-#include "engine/error.h"
 #include "engine/host/topology.h"
 #include "engine/process/all_gather.h"
 #include "engine/process/packing.h"
@@ -87,11 +86,12 @@ DeviceShare share_of_devices(const std::vector<DeviceSpec>& devices, const World
   if (devices.size() % processes != 0) {
     std::vector<std::string> names;
     for (const DeviceSpec& device : devices) names.push_back(device.name);
-    engine::fail(engine::ErrorKind::kInvalidJob,
-                 "the {} processes on host {} cannot share the {} of the job ({}) equally; start as many processes on "
-                 "each host as it has devices, or set devices to \"cpu\", whose cores are divided",
-                 processes, world.host(world.rank()), devices.size() == 1 ? "device" : "devices",
-                 fmt::join(names, ", "));
+    return {
+        .devices = {},
+        .problem = fmt::format(
+            "the {} processes on host {} cannot share the {} of the job ({}) equally; start as many processes on "
+            "each host as it has devices, or set devices to \"cpu\", whose cores are divided",
+            processes, world.host(world.rank()), devices.size() == 1 ? "device" : "devices", fmt::join(names, ", "))};
   }
   const std::size_t share = devices.size() / processes;
   const auto first = devices.begin() + static_cast<std::ptrdiff_t>(share) * world.local_rank();

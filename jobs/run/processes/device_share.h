@@ -12,6 +12,7 @@ namespace arbalest::jobs {
 struct DeviceShare {
   std::vector<engine::DeviceSpec> devices;
   std::string warning = {};  // "": none
+  std::string problem = {};  // why the devices cannot be divided; "": they are
 };
 
 // Tells what the launcher has already divided among the processes of this machine.
@@ -24,7 +25,7 @@ struct LauncherShares {
 LauncherShares shares_of_launcher(engine::process::World& world);
 
 // Divides the job's devices among the processes of this machine, in order of their local ranks, unless they are divided
-// already: the cores of "cpu", or the named devices. Throws kInvalidJob if those cannot be divided equally.
+// already: the cores of "cpu", or the named devices, which must be a multiple of the processes.
 DeviceShare share_of_devices(const std::vector<engine::DeviceSpec>& devices, const engine::process::World& world,
                              const LauncherShares& divided);
 

@@ -1,5 +1,6 @@
 #include "jobs/run/processes/shared_job.h"
 
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -13,14 +14,8 @@
 #include "engine/error.h"
 #include "engine/process/packing.h"
 #include "jobs/options/load_job.h"
-#include "jobs/options/readers/learners_reader.h"
-#include "jobs/options/split/split_check.h"
+#include "jobs/options/parsed_job.h"
 #include "jobs/options/synchronization/job_schemes.h"
-#include "jobs/options/synchronization/synchronization_warnings.h"
-#include "jobs/options/text/issue_report.h"
-#include "jobs/options/text/overrides.h"
-#include "jobs/options/text/text_format.h"
-#include "jobs/options/text/text_outline.h"
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_bounds.h"
 #include "jobs/run/processes/shared_results.h"
@@ -30,6 +25,8 @@ namespace arbalest::jobs {
 using engine::process::World;
 
 namespace {
+
+constexpr const char* kDevicesPath = "devices[0]";
 
 SourceText broadcast_source(World& world, const std::string& path) {
   std::optional<SourceText> source;
@@ -44,24 +41,17 @@ SourceText broadcast_source(World& world, const std::string& path) {
 }
 
 // Machines without GPUs train on their CPU if the job names no devices.
-void check_kinds(World& world, const engine::DeviceSpec& own) {
+void check_kinds(World& world, const engine::DeviceSpec& own, const ParsedJob& parsed,
+                 std::span<const std::string> overrides) {
   const std::vector<int> others = world.agree(own.is_cuda() ? "GPUs" : "CPU devices");
   if (others.empty()) return;
   const bool has_gpus = join(world, {own.is_cuda() ? 1 : 0}).front() == 1;
-  throw SharedError(
-      engine::ErrorKind::kInvalidJob,
+  const engine::Error error = parsed.error_at(
+      kDevicesPath, overrides,
       fmt::format("rank 0 trains on {}, and {} on {}: the devices of all processes must be of one kind; name them, as "
                   "in devices: \"cpu\"",
                   has_gpus ? "GPUs" : "CPU devices", world.place(others.front()), has_gpus ? "CPU devices" : "GPUs"));
-}
-
-// Checks split layers once the devices of all processes are known. Each device has one learner, so the learners are as
-// many as the devices.
-void check_split_layers(World& world, const JobOptions& job, const SourceText& source,
-                        std::span<const std::string> overrides) {
-  if (!is_split(job)) return;
-  const RunShape shape{.processes = world.size(), .devices = most_learners_of_all(job)};
-  together(world, [&] { parse_job(source, overrides, shape); });
+  throw SharedError(error.kind(), error.what());
 }
 
 int hosts_of(const World& world) {
@@ -76,27 +66,15 @@ std::string path_of_hogwild(const JobOptions& job) {
   return std::holds_alternative<HogwildOptions>(job.sparse->scheme) ? "synchronization.hogwild" : "";
 }
 
-void check_hogwild(const World& world, const JobOptions& job, const SourceText& source,
+void check_hogwild(const World& world, const JobOptions& job, const ParsedJob& parsed,
                    std::span<const std::string> overrides) {
   const std::string path = path_of_hogwild(job);
   if (path.empty()) return;
-  const std::string problem = fmt::format(
-      "{}: the learners of hogwild share the memory of one process, and this run has {} processes; start it without "
-      "mpirun or srun, or choose another scheme",
-      path, world.size());
-  const TextOutline outline(source, *v1::Job::descriptor());
-  v1::Job written;
-  parse_text(source, outline, written);
-  const Overrides applied(overrides, written);
-  IssueReport report(source);
-  if (const std::string* setting = applied.origin(path)) {
-    report.add_setting(*setting, problem);
-  } else if (const auto position = outline.find(path)) {
-    report.add(*position, problem);
-  } else {
-    report.add_missing(problem);
-  }
-  throw report.to_error();
+  throw parsed.error_at(
+      path, overrides,
+      fmt::format("{}: the learners of hogwild share the memory of one process, and this run has {} processes; start "
+                  "it without mpirun or srun, or choose another scheme",
+                  path, world.size()));
 }
 
 // The settings of the user, with these devices.
@@ -118,24 +96,30 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
   if (world.size() == 1) return load_job(path, overrides);
   const SourceText source = broadcast_source(world, path);
   const LauncherShares divided = shares_of_launcher(world);
-  JobOptions job;
+  std::optional<ParsedJob> parsed;
   DeviceShare share;
   std::string text;
   together(world, [&] {
-    job = parse_job(source, overrides, {.processes = world.size(), .hosts = hosts_of(world)});
-    check_hogwild(world, job, source, overrides);
-    text = job.resolved_text;
-    share = share_of_devices(job.devices, world, divided);
-    job = parse_job(source, with_devices(overrides, share.devices), {.processes = world.size()});
+    parsed.emplace(source);
+    const JobOptions whole = parsed->read(overrides, {.processes = world.size(), .hosts = hosts_of(world)});
+    check_hogwild(world, whole, *parsed, overrides);
+    text = whole.resolved_text;
+    share = share_of_devices(whole.devices, world, divided);
+    if (!share.problem.empty()) throw parsed->error_at(kDevicesPath, overrides, share.problem);
   });
-  check_kinds(world, job.devices.front());
+  check_kinds(world, share.devices.front(), *parsed, overrides);
+  const std::vector<int> devices = join(world, {static_cast<int>(share.devices.size())});
+  JobOptions job;
+  together(world, [&] {
+    const RunShape shape{.processes = world.size(), .devices = std::reduce(devices.begin(), devices.end())};
+    job = parsed->read(with_devices(overrides, share.devices), shape);
+  });
   world.broadcast(text);
   job.resolved_text = std::move(text);
   if (!job.sparse) {  // blocks have no rounds
     share_bounds(world, job);
-    for (std::string& warning : synchronization_warnings(job)) job.warnings.push_back(std::move(warning));
+    parsed->warn(overrides, job);
   }
-  check_split_layers(world, job, source, overrides);
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   if (job.training.divergence.rolls_back) {
     job.warnings.push_back(

@@ -11,8 +11,8 @@ namespace arbalest::jobs {
 
 // Rank 0 reads the file at `path`; all processes get its text. Each makes its job of that: the same but for the
 // devices, which are its share (device_share.h), and the learners, if their number follows from the devices. Sets the
-// world's timeout and all-reduce. A call of World's operations. Throws SharedError as load_job throws, and kInvalidJob
-// for jobs that several processes cannot run.
+// world's timeout and all-reduce. A call of World's operations. Throws SharedError with the kinds of load_job's errors,
+// also for jobs that several processes cannot run.
 JobOptions load_shared_job(engine::process::World& world, const std::string& path,
                            std::span<const std::string> overrides);
 

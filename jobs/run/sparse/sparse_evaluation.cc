@@ -8,6 +8,7 @@
 #include "engine/error.h"
 #include "jobs/run/sparse/factorization_method.h"
 #include "jobs/run/sparse/factorization_model.h"
+#include "jobs/run/sparse/memory_advice.h"
 #include "jobs/run/sparse/sparse_metrics.h"
 #include "jobs/run/sparse/sparse_model.h"
 #include "jobs/run/weights/saved_model.h"
@@ -56,8 +57,11 @@ EvaluationResult evaluate_sparse_run(const JobOptions& job, const std::string& m
   EvaluationResult result;
   result.set = options.set;
   result.metrics = sparse_metrics(job);
-  SparseTest test = job.graph != nullptr ? score_ratings(job, model_path, sha256, data_root, result.warnings)
-                                         : score_logistic(job, model_path, sha256, data_root);
+  SparseTest test;
+  with_memory_advice(job, [&] {
+    test = job.graph != nullptr ? score_ratings(job, model_path, sha256, data_root, result.warnings)
+                                : score_logistic(job, model_path, sha256, data_root);
+  });
   result.scores = std::move(test.scores);
   result.examples = test.rows;
   return result;

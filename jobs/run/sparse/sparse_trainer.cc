@@ -23,6 +23,7 @@
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/run_start.h"
+#include "jobs/run/sparse/memory_advice.h"
 #include "jobs/run/sparse/sparse_methods.h"
 #include "jobs/run/sparse/sparse_metrics.h"
 #include "jobs/run/sparse/sparse_processes.h"
@@ -53,16 +54,26 @@ class SparseTrainer {
 
   RunSummary run() {
     try {
-      tell_observers(context_.observers, &RunObserver::on_prepare);
-      open();
-      announce();
-      train();
-      save();
-    } catch (const std::exception& error) {
-      // The others must not wait for this process. All of them know a SharedError.
-      if (dynamic_cast<const SharedError*>(&error) == nullptr) world_.announce_failure(as_error(error));
+      with_memory_advice(job_, [&] {
+        tell_observers(context_.observers, &RunObserver::on_prepare);
+        open();
+        announce();
+        train();
+        save();
+      });
+    } catch (const SharedError& error) {  // all processes know it
       report_failure(error);
       throw;
+    } catch (const std::exception& error) {
+      world_.announce_failure(as_error(error));  // the others must not wait for this process
+      const std::string saved = as_error(error).kind() == ErrorKind::kPeer ? save_after_loss() : "";
+      if (saved.empty()) {
+        report_failure(error);
+        throw;
+      }
+      const engine::Error told(ErrorKind::kPeer, error.what() + saved);
+      report_failure(told);
+      throw told;
     }
     world_.set_position(epoch_, Phase::kEnd);
     finish();
@@ -70,9 +81,11 @@ class SparseTrainer {
   }
 
   DryRun try_out() {
-    open();
-    train_epoch(1);
-    together(world_, [&] { require_finite(); });
+    with_memory_advice(job_, [&] {
+      open();
+      train_epoch(1);
+      together(world_, [&] { require_finite(); });
+    });
     const dataflow::Metric& judged = dataflow::score_of(summary_.metrics);
     return {fmt::format("{}: one epoch trained (loss {}), test {} {}", job_.name, loss_text(last_.scores.loss()),
                         judged.title, value_text(judged, *summary_.test.value(judged.name))),
@@ -103,7 +116,7 @@ class SparseTrainer {
     const scheduler::ProximalShare share = share_of_learners(world_, own);
     together(world_, [&] {
       const engine::process::World::FileWork work(world_);  // the others wait
-      method_ = make_sparse_method(job_, context_.data_root, share, warnings_);
+      with_memory_advice(job_, [&] { method_ = make_sparse_method(job_, context_.data_root, share, warnings_); });
     });
     require_same_rows(world_, method_->digest());
     facts_ = method_->facts();
@@ -222,6 +235,11 @@ class SparseTrainer {
         fmt::format("training has diverged: {} after {}; {}; {}", problem, epochs_text(epochs_begun()), facts_.advice,
                     finite_ ? fmt::format("the last finite model is that of epoch {}", finite_->epoch)
                             : "no epoch has ended with a finite model, so none is saved");
+    go_back();
+  }
+
+  // Sets the scores of the model that is saved.
+  void go_back() {
     summary_.test = finite_ ? finite_->test : Scores{};
     summary_.sparse = finite_ ? std::optional(finite_->progress) : std::nullopt;
   }
@@ -233,6 +251,19 @@ class SparseTrainer {
     tell_observers(context_.observers, &RunObserver::on_save);
     summary_.model_sha256 = write_safetensors(std::filesystem::path(context_.output_directory) / kModelFile,
                                               finite_->tensors, method_->description());
+  }
+
+  // A run has no checkpoints, so the end of another process would cost all that was trained. Rank 0 saves the model of
+  // the last finite epoch. Returns what to add to the error; "" if there is nothing to save.
+  std::string save_after_loss() {
+    if (!finite_ || !leads() || context_.output_directory.empty()) return "";
+    try {
+      go_back();
+      save();
+      return fmt::format(" (the model of epoch {} is saved)", finite_->epoch);
+    } catch (const std::exception& error) {
+      return fmt::format(" (the model of epoch {} is not saved: {})", finite_->epoch, as_error(error).what());
+    }
   }
 
   void finish() {

@@ -1,0 +1,52 @@
+// The text of a job, parsed once. Options are read from it, and messages point into it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "arbalest/v1/job.pb.h"
+#include "dataflow/models/field_issues.h"
+#include "engine/error.h"
+#include "jobs/options/job_options.h"
+#include "jobs/options/readers/run_shape.h"
+#include "jobs/options/text/source_text.h"
+#include "jobs/options/text/text_outline.h"
+
+namespace arbalest::jobs {
+
+// The first lines of every job that the program writes.
+inline constexpr const char* kJobHeader = "# proto-file: arbalest/v1/job.proto\n# proto-message: arbalest.v1.Job\n\n";
+
+// In all functions `settings` are changes of the job ("training.batch_size=16", see overrides.h).
+class ParsedJob {
+ public:
+  // Throws ErrorKind::kInvalidJob with all syntax errors, up to the first one from which the parser cannot recover.
+  explicit ParsedJob(SourceText source);
+
+  // The job as the text has it, without defaults.
+  const v1::Job& written() const noexcept { return written_; }
+
+  // Reads and checks the job for a run of this shape. What the devices of all processes must divide is checked if their
+  // number is known. The result lacks the warnings about synchronization, which depend on the learners of all
+  // processes. Throws all semantic errors at once, with the kinds and the places that load_job (load_job.h) describes.
+  JobOptions read(std::span<const std::string> settings, const RunShape& shape = {}) const;
+
+  // The warnings about the synchronization of `options`, which read() has returned for the same settings. Their paths
+  // are those of fields.
+  std::vector<dataflow::FieldIssue> warnings(std::span<const std::string> settings, const JobOptions& options) const;
+  // Adds these warnings to `options`, each with the place of its field: "job.txtpb:8:19: synchronization.async_sgd:
+  // ...".
+  void warn(std::span<const std::string> settings, JobOptions& options) const;
+
+  // Makes the error about the value at `path`: it names the setting that the value comes from (kUsage), or the place of
+  // the field in the text (kInvalidJob).
+  engine::Error error_at(const std::string& path, std::span<const std::string> settings, std::string message) const;
+
+ private:
+  SourceText source_;
+  TextOutline outline_;
+  v1::Job written_;
+};
+
+}  // namespace arbalest::jobs
