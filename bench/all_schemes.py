@@ -15,8 +15,8 @@ of the same schemes on a quiet one, from which the table takes images/s. Their r
 Exit codes: 0 done, 1 a run failed, 2 usage.
 
 Learners that push without waiting act like a momentum. So `async_sgd` trains without the job's momentum, unless its
-bound is 0 or it scales the rate. Its choices below were made on a validation set: with --set
-data.validation.fraction=0.1 the accuracies are those of the validation set, and further --set replace the choices.
+bound is 0 or it scales the rate. To try other settings on a validation set add --set data.validation.fraction=0.1,
+which makes the accuracies those of that set, and further --set, which replace the settings below.
 """
 import argparse
 import datetime
