@@ -16,7 +16,8 @@ from tiny_data import ROOT
 SCRIPT = ROOT / "bench" / "split_layers.py"
 PROGRAM = pathlib.Path(os.environ["ARBALEST_PROGRAM"])
 HAS_MPI = shutil.which("mpirun") is not None and (PROGRAM.parent / "libarbalest_mpi.so").exists()
-CAN_COUNT = HAS_MPI and "pml: monitoring" in subprocess.run(["ompi_info"], capture_output=True, text=True).stdout
+CAN_COUNT = HAS_MPI and shutil.which("ompi_info") is not None and "pml: monitoring" in subprocess.run(
+    ["ompi_info"], capture_output=True, text=True).stdout
 MOST_OTHERS = 1.05  # counted bytes over those of the formula: biases, padding, and decisions of the processes
 CLASSES = split_layers.CLASSES
 UNITS = 16  # fewer would be padded to 16 by the layout of the weights, and gradients are sent as they lie
