@@ -9,7 +9,14 @@ campaign continues with the same command, and --table makes the table and the ch
 
 Runs take turns: every scheme trains with the first seed before any trains with the second. The learning rate stays
 constant, so that the epochs to a target depend on the scheme and not on a schedule. images/s is the median over the
-epochs after the first, which is the warm start of `async_sgd`. Exit codes: 0 done, 1 a run failed, 2 usage.
+epochs after the first, which is the warm start of `async_sgd`. If the machine was busy, --speeds names a file with runs
+of the same schemes on a quiet one, from which the table takes images/s. Their rates and seeds may be others.
+
+Exit codes: 0 done, 1 a run failed, 2 usage.
+
+Learners that push without waiting act like a momentum. So `async_sgd` trains without the job's momentum, unless its
+bound is 0 or it scales the rate. To try other settings on a validation set add --set data.validation.fraction=0.1,
+which makes the accuracies those of that set, and further --set, which replace the settings below.
 """
 import argparse
 import datetime
@@ -25,35 +32,36 @@ from figures.panels import Column, panels
 from figures.tables import table
 from schemes import KEEP, LINEAR, SQRT, epochs_to, read
 
-# Name -> the scheme and how its learning rate grows with the learners. {switch} is 0.6 of the epochs. The periods of bmuf
-# and slow_mo are their defaults; that of diloco must fit into an epoch of MNIST.
+# Name -> the scheme, how its learning rate grows with the learners, and settings of its own. {switch} is 0.6 of the
+# epochs. The periods of bmuf and slow_mo are their defaults; that of diloco must fit into an epoch of MNIST.
+MOMENTUM = 'optimizer.sgd.momentum='
 SCHEMES = {
-    'sma': ('sma {}', SQRT),
-    'ea_sgd': ('ea_sgd {}', SQRT),
-    's_sgd': ('s_sgd {}', LINEAR),
-    'local_sgd': ('local_sgd { period: 4 }', SQRT),
-    'post_local_sgd': ('s_sgd {} switch { at_epoch: {switch} local_sgd { period: 16 } }', LINEAR),
-    'bmuf': ('bmuf {}', KEEP),
-    'slow_mo': ('slow_mo {}', SQRT),
-    'diloco': ('diloco { period: 100 }', KEEP),
-    'lookahead': ('lookahead {}', SQRT),
-    'swap': ('s_sgd {} switch { at_epoch: {switch} swap {} with_learners: KEEP }', LINEAR),
-    'async_sgd_0': ('async_sgd { staleness: 0 }', LINEAR),
-    'async_sgd_4': ('async_sgd { staleness: 4 }', KEEP),
-    'async_sgd_unbounded': ('async_sgd {}', KEEP),
-    'async_sgd_scaled': ('async_sgd { scale_by_staleness: true }', KEEP),
-    'async_sgd_push_4': ('async_sgd { push_every: 4 }', KEEP),
-    'hogwild': ('hogwild {}', KEEP),
+    'sma': ('sma {}', SQRT, []),
+    'ea_sgd': ('ea_sgd {}', SQRT, []),
+    's_sgd': ('s_sgd {}', LINEAR, []),
+    'local_sgd': ('local_sgd { period: 4 }', SQRT, []),
+    'post_local_sgd': ('s_sgd {} switch { at_epoch: {switch} local_sgd { period: 16 } }', LINEAR, []),
+    'bmuf': ('bmuf {}', KEEP, []),
+    'slow_mo': ('slow_mo {}', SQRT, []),
+    'diloco': ('diloco { period: 100 }', KEEP, []),
+    'lookahead': ('lookahead {}', SQRT, []),
+    'swap': ('s_sgd {} switch { at_epoch: {switch} swap {} with_learners: KEEP }', LINEAR, []),
+    'async_sgd_0': ('async_sgd { staleness: 0 }', LINEAR, []),
+    'async_sgd_4': ('async_sgd { staleness: 4 }', KEEP, [MOMENTUM + '0']),
+    'async_sgd_unbounded': ('async_sgd {}', KEEP, [MOMENTUM + '0']),
+    'async_sgd_scaled': ('async_sgd { scale_by_staleness: true }', KEEP, []),
+    'async_sgd_push_4': ('async_sgd { push_every: 4 }', KEEP, [MOMENTUM + '0']),
+    'hogwild': ('hogwild {}', KEEP, []),
 }
 
 
 def settings_of(scheme, options):
     """Returns the --set arguments of a scheme."""
-    synchronization, scaling = SCHEMES[scheme]
+    synchronization, scaling, own = SCHEMES[scheme]
     synchronization = synchronization.replace('{switch}', f'{0.6 * options.epochs:g}')
     return [f'learners.per_device.fixed={options.learners}', f'training.max_epochs={options.epochs}',
             'training.target_accuracy=default', 'learning_rate={fixed {} base: %g for_batch_size: %d}' % options.rate,
-            f'synchronization={{{synchronization}}}', scaling, *options.settings]
+            f'synchronization={{{synchronization}}}', scaling, *own, *options.settings]
 
 
 def key_of(scheme, seed, options):
@@ -76,11 +84,13 @@ def train(scheme, seed, options):
         rows = [json.loads(line) for line in (output / 'metrics.jsonl').read_text().splitlines()]
         summary = json.loads((output / 'summary.json').read_text())
     epochs = [row for row in rows if row['event'] == 'epoch']
-    return {**key, 'diverged': status.returncode == 7, 'accuracy': [row['test_accuracy'] for row in epochs],
+    return {**key, 'diverged': status.returncode == 7,
+            'accuracy': [row.get('validation_accuracy', row.get('test_accuracy')) for row in epochs],
             'images_per_second': [row['images_per_second'] for row in epochs],
             'learning_rate': epochs[0]['learning_rate'] if epochs else None, 'staleness': summary.get('staleness', {}),
             'train_seconds': summary['train_seconds'], 'model_sha256': summary.get('model_sha256'),
             'load_average': os.getloadavg()[0], 'cores': os.cpu_count(),
+            'commit': subprocess.run([options.program, '--version'], stdout=subprocess.PIPE, text=True).stdout.strip(),
             'time': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds')}
 
 
@@ -108,11 +118,11 @@ def mean_staleness(counts):
 
 
 class Outcome:
-    """What the seeds of one scheme came to."""
+    """What the seeds of one scheme came to. `timed`: the runs whose speeds count."""
 
-    def __init__(self, scheme, rows, options):
+    def __init__(self, scheme, rows, timed, options):
         self.scheme, self.rows, self.epochs = scheme, rows, options.epochs
-        self.rates = [rate for row in rows for rate in row['images_per_second'][1:]]
+        self.rates = [rate for row in timed for rate in row['images_per_second'][1:]]
         self.needed = [epochs_to(options.target, row['accuracy']) for row in rows]
         self.final = [row['accuracy'][-1] for row in rows if len(row['accuracy']) == options.epochs]
         self.staleness = [mean for mean in (mean_staleness(row['staleness']) for row in rows) if mean is not None]
@@ -124,14 +134,19 @@ class Outcome:
         median = statistics.median_low([epochs or self.epochs + 1 for epochs in self.needed])
         return median if median <= self.epochs else None
 
+    def setting(self, path, default=None):
+        """Returns the value that the runs have for a setting. `path`: with its equals sign."""
+        return next((each.removeprefix(path) for each in reversed(self.rows[0]['settings']) if each.startswith(path)),
+                    default)
+
     def cells(self):
-        synchronization, scaling = SCHEMES[self.scheme]
-        synchronization = synchronization.replace('{switch}', f'{0.6 * self.epochs:g}')
+        synchronization = SCHEMES[self.scheme][0].replace('{switch}', f'{0.6 * self.epochs:g}')
         needed = ', '.join('-' if epochs is None else str(epochs) for epochs in self.needed)
         seeds = f'{len(self.rows)}, {self.diverged} diverged' if self.diverged else str(len(self.rows))
         stale = f'{statistics.median(self.staleness):.2f}, {self.most_stale}' if self.staleness else '-'
         rate = next((f'{row["learning_rate"]:.3g}' for row in self.rows if row['learning_rate']), '-')
-        return [f'`{synchronization}`', scaling.split('=')[1], rate, seeds, median_text(self.rates, '{:,.0f}'), needed,
+        return [f'`{synchronization}`', self.setting('learning_rate.with_learners='), rate,
+                self.setting(MOMENTUM, "the job's"), seeds, median_text(self.rates, '{:,.0f}'), needed,
                 range_text([100 * each for each in self.final]), stale]
 
 
@@ -149,15 +164,18 @@ def range_text(values):
 def report(options):
     """Prints the table, and draws the chart if it is asked for."""
     rows = read(options.results)
+    quiet = read(options.speeds) if options.speeds else None
     outcomes = []
     for scheme in options.schemes:
         own = [row for seed in options.seeds for row in rows if is_of(row, key_of(scheme, seed, options))]
+        same = {'job': os.path.basename(options.job), 'scheme': scheme, 'learners': options.learners}
         if own:
-            outcomes.append(Outcome(scheme, own, options))
+            timed = own if quiet is None else [row for row in quiet if is_of(row, same)]
+            outcomes.append(Outcome(scheme, own, timed, options))
     if not outcomes:
         sys.exit(f'{options.results} has no run of this job, these learners, epochs and schemes')
     target = f'{100 * options.target:g} %'
-    header = ['scheme', 'with_learners', 'learning rate', 'seeds', 'images/s', f'epochs to {target}',
+    header = ['scheme', 'with_learners', 'learning rate', 'momentum', 'seeds', 'images/s', f'epochs to {target}',
               f'accuracy after {options.epochs} epochs, %', 'staleness: mean, most']
     print(table(header, [outcome.cells() for outcome in outcomes]), end='')
     if options.chart:
@@ -192,6 +210,7 @@ def main():
     parser.add_argument('--rate', type=float, default=0.01, help='the learning rate of one learner')
     parser.add_argument('--batch-size', type=int, default=32, help='the mini-batch that --rate is meant for')
     parser.add_argument('--set', dest='settings', action='append', default=[], help='for all runs, as in train')
+    parser.add_argument('--speeds', help='a file like that of --results, whose images/s stand in the table')
     parser.add_argument('--table', action='store_true', help='report what the file has, and train nothing')
     options = parser.parse_args()
     unknown = [scheme for scheme in options.schemes if scheme not in SCHEMES]
