@@ -1,5 +1,5 @@
-"""Files with channels last, as TensorFlow's models become them, and lines that get a height of 1 for a while, compute here
-what they compute in onnxruntime."""
+"""Files with channels last, as TensorFlow's models become them, and lines that get a height of 1 for a while, compute
+here what they compute in onnxruntime."""
 
 import pathlib
 import sys
@@ -66,8 +66,10 @@ class ChannelOrderImport(unittest.TestCase):
         examples = network.random.standard_normal((BATCH, *network.shape)).astype(np.float32)
         model = network.model().SerializeToString()
         (expected,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(["y"], {"x": examples})
-        ours = {2: lambda: examples.reshape(BATCH, -1, 1, 1), 3: lambda: examples.reshape(BATCH, examples.shape[1], 1, -1),
-                4: lambda: examples.transpose(0, 3, 1, 2)}[examples.ndim]()
+        if examples.ndim == 4:
+            ours = examples.transpose(0, 3, 1, 2)
+        else:
+            ours = examples.reshape(BATCH, examples.shape[1], 1, -1)
         with tempfile.TemporaryDirectory() as directory:
             file = pathlib.Path(directory) / "network.onnx"
             file.write_bytes(model)
