@@ -55,6 +55,7 @@ class Model::Implementation {
  public:
   Implementation(const std::string& run, const ModelOptions& options)
       : model_(read_model(run, options, warnings_)), input_(public_input(model_.description)) {
+    warnings_.insert(warnings_.end(), model_.warnings.begin(), model_.warnings.end());
     for (std::int64_t output = 0; output < model_.description.outputs; ++output) {
       labels_.push_back(model_.description.label(output));
     }

@@ -1,4 +1,5 @@
-"""Files with channels last, as TensorFlow's models become them, compute here what they compute in onnxruntime."""
+"""Files with channels last, as TensorFlow's models become them, and lines that get a height of 1 for a while, compute
+here what they compute in onnxruntime."""
 
 import pathlib
 import sys
@@ -61,11 +62,14 @@ class Network:
 
 class ChannelOrderImport(unittest.TestCase):
     def check(self, network):
-        """`network` reads images [n, h, w, c] or vectors [n, f]; returns the job."""
+        """`network` reads images [n, h, w, c], lines [n, c, w] or vectors [n, f]; returns the job."""
         examples = network.random.standard_normal((BATCH, *network.shape)).astype(np.float32)
         model = network.model().SerializeToString()
         (expected,) = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(["y"], {"x": examples})
-        ours = examples.transpose(0, 3, 1, 2) if examples.ndim == 4 else examples.reshape(BATCH, -1, 1, 1)
+        if examples.ndim == 4:
+            ours = examples.transpose(0, 3, 1, 2)
+        else:
+            ours = examples.reshape(BATCH, examples.shape[1], 1, -1)
         with tempfile.TemporaryDirectory() as directory:
             file = pathlib.Path(directory) / "network.onnx"
             file.write_bytes(model)
@@ -132,6 +136,23 @@ class ChannelOrderImport(unittest.TestCase):
                 network.add("Mul", network.numbers(features)).add("Add", network.numbers(features))
             with self.subTest(norm=norm):
                 self.assertEqual(self.check(network.dense(features, CLASSES)).count("batch_norm"), 1)
+
+    def test_lines_that_are_images_of_one_row_for_a_while(self):
+        lines = Network((3, 11)).add("Conv", Network(()).numbers(FILTERS, 3, 3), pads=[1, 1]).add("Relu")
+        lines.add("Unsqueeze", [2]).add("MaxPool", kernel_shape=[1, 2], strides=[1, 2]).add("Squeeze", [-2]).add("Neg")
+        lines.add("AveragePool", kernel_shape=[2], strides=[1]).add("Reshape", [-1, 4 * FILTERS])
+        self.assertIn("kernel_width: 2", self.check(lines.dense(4 * FILTERS, CLASSES)))
+
+    def test_other_dimensions_that_come_and_go_are_refused(self):
+        for kind, axis, text in (("Unsqueeze", 1, "another dimension than the height"),
+                                 ("Unsqueeze", 3, "another dimension than the height"),
+                                 ("Squeeze", 1, "removes other dimensions")):
+            network = Network((1, 11)).add(kind, [axis]).add("Flatten").dense(11, CLASSES)
+            with self.subTest(kind=kind, axis=axis), tempfile.TemporaryDirectory() as directory:
+                file = pathlib.Path(directory) / "network.onnx"
+                file.write_bytes(network.model().SerializeToString())
+                message = probe.call(probe.PROGRAM, "import", file, "--output", file.with_suffix(".run"), code=3)
+                self.assertIn(text, message)
 
 
 if __name__ == "__main__":

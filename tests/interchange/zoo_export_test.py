@@ -1,8 +1,12 @@
-"""Every model of the zoo computes in onnxruntime what it computes here, and comes back by an import.
+"""Every model of the zoo computes in onnxruntime what it computes here, and comes back by an import. Our output, in
+float32, is also compared with the one that ONNX's operators compute in double precision.
 
 With ARBALEST_ALL_MODELS=1 deep and wide variants are tested, too: minutes instead of one.
+
+With a name of a file as argument, writes a line for each model, with the relative norms of the differences.
 """
 
+import json
 import os
 import pathlib
 import sys
@@ -17,9 +21,11 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(4)
 
+import double_reference
 import probe
 
 LIMIT = 1e-4  # relative norm
+DOUBLE_LIMIT = 1e-5  # relative norm, beside the output in double precision
 
 # Text of the model, and channels, height, width and classes of its images.
 MODELS = {
@@ -50,11 +56,23 @@ MODELS = {
 # Variants whose parts other models have, too.
 LARGE = {"alexnet_grouped", "vgg16_bn", "vgg19", "resnet_cifar110", "resnet50_v1", "resnet101", "resnet152_v2",
          "inception_v3"}
-if os.environ.get("ARBALEST_ALL_MODELS") != "1":
+if os.environ.get("ARBALEST_ALL_MODELS") != "1" and len(sys.argv) == 1:
     MODELS = {name: model for name, model in MODELS.items() if name not in LARGE}
 RATINGS = 'ratings { directory: "." sizes: [50, 70] }'
 IDS = (50, 70)
 BATCH = 3
+
+
+def image_model(name, directory):
+    """A run of this model with random weights, and examples for it."""
+    text, size = MODELS[name]
+    run = probe.make_run(pathlib.Path(directory) / "run", f"zoo {{ {text} }}", probe.images(*size))
+    return run, np.random.default_rng(7).standard_normal((BATCH, *size[:3]), np.float32)
+
+
+def ratings_model(directory):
+    run = probe.make_run(pathlib.Path(directory) / "run", "zoo { matrix_factorization {} }", RATINGS)
+    return run, np.random.default_rng(7).integers(0, IDS, (BATCH, 2), np.int64)
 
 
 class ZooExport(unittest.TestCase):
@@ -68,6 +86,8 @@ class ZooExport(unittest.TestCase):
         (got,) = session.run([output], {session.get_inputs()[0].name: examples})
         expected = probe.output_of(run, examples)
         self.assertLess(probe.relative_norm(got, expected), LIMIT)
+        exact = double_reference.output_in_double(model, examples, output)
+        self.assertLess(probe.relative_norm(expected, exact), DOUBLE_LIMIT)
         # Another number of examples than the one that our output was computed for.
         (single,) = session.run([output], {session.get_inputs()[0].name: examples[1:2]})
         self.assertLess(probe.relative_norm(single, expected[1:2]), LIMIT)
@@ -78,16 +98,13 @@ class ZooExport(unittest.TestCase):
         return model
 
     def test_models_of_images(self):
-        for name, (model, size) in MODELS.items():
+        for name in MODELS:
             with self.subTest(name), tempfile.TemporaryDirectory() as directory:
-                run = probe.make_run(pathlib.Path(directory) / "run", f"zoo {{ {model} }}", probe.images(*size))
-                examples = np.random.default_rng(7).standard_normal((BATCH, *size[:3]), np.float32)
-                self.check(run, examples, "logits")
+                self.check(*image_model(name, directory), "logits")
 
     def test_matrix_factorization(self):
         with tempfile.TemporaryDirectory() as directory:
-            run = probe.make_run(pathlib.Path(directory) / "run", "zoo { matrix_factorization {} }", RATINGS)
-            self.check(run, np.random.default_rng(7).integers(0, IDS, (BATCH, 2), np.int64), "prediction")
+            self.check(*ratings_model(directory), "prediction")
 
     def test_all_of_the_zoo_is_tested(self):
         schema = pathlib.Path(__file__).parents[2] / "proto/arbalest/v1/zoo.proto"
@@ -97,5 +114,33 @@ class ZooExport(unittest.TestCase):
         self.assertEqual(listed, tested)
 
 
+def differences(run, examples, output):
+    """Relative norms of the differences between our output, onnxruntime's and that in double precision."""
+    file = probe.export(run, run.with_suffix(".onnx"))
+    session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+    (theirs,) = session.run([output], {session.get_inputs()[0].name: examples})
+    ours = probe.output_of(run, examples)
+    exact = double_reference.output_in_double(onnx.load(file), examples, output)
+    return {"ours and onnxruntime": float(probe.relative_norm(theirs, ours)),
+            "ours and double": float(probe.relative_norm(ours, exact)),
+            "onnxruntime and double": float(probe.relative_norm(theirs, exact))}
+
+
+def measure(file):
+    with open(file, "w", encoding="utf-8", buffering=1) as results:
+        for name in (*MODELS, "matrix_factorization"):
+            with tempfile.TemporaryDirectory() as directory:
+                if name in MODELS:
+                    row = {"model": MODELS[name][0], "input": MODELS[name][1][:3]}
+                    row |= differences(*image_model(name, directory), "logits")
+                else:
+                    row = {"model": "matrix_factorization {}", "input": [2]}
+                    row |= differences(*ratings_model(directory), "prediction")
+            results.write(json.dumps({**row, "onnxruntime": onnxruntime.__version__}) + "\n")
+
+
 if __name__ == "__main__":
-    unittest.main()
+    if len(sys.argv) > 1:
+        measure(sys.argv[1])
+    else:
+        unittest.main()

@@ -218,6 +218,22 @@ TEST_CASE("library model: a checkpoint and a device can be chosen") {
   CHECK(error_of([&] { values({.checkpoint = {}, .devices = {"cpu:9999"}}, job.run()); }).first == ErrorKind::kUsage);
 }
 
+TEST_CASE("library model: it warns where the job has another preparation or labels than the saved model") {
+  SmallJob job;
+  job.options.settings.emplace_back("data.class_names=['ant', 'bee', 'cow']");
+  train(job.options);
+  CHECK(Model(job.run()).warnings().empty());
+  const std::string text = read_text(job / "run/job.txtpb");
+  const std::size_t bee = text.find("\"bee\"");
+  REQUIRE(bee != std::string::npos);
+  write_text(job / "run/job.txtpb", std::string(text).replace(bee, 5, "\"owl\""));
+  Model model(job.run());
+  CHECK(model.labels() == std::vector<std::string>{"ant", "bee", "cow"});
+  REQUIRE(model.warnings().size() == 1);
+  CHECK_THAT(model.warnings()[0],
+             ContainsSubstring("other class_names") && ContainsSubstring("What the model says is used"));
+}
+
 TEST_CASE("library model: wrong runs, examples and numbers are errors that say what is wrong") {
   SmallJob job;
   CHECK(error_of([&] { Model(job.run()); }).first == ErrorKind::kUsage);

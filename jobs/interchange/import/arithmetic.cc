@@ -249,4 +249,11 @@ void import_div(GraphImport& graph, NodeReader& node) {
   scale_by(graph, node, *both.a, *constant, true);
 }
 
+void import_neg(GraphImport& graph, NodeReader& node) {
+  node.ignore("consumed_inputs");
+  const Value* value = graph.input(node, 0);
+  if (value == nullptr) refuse("its input is missing");
+  scale_by(graph, node, *value, {.numbers = {-1.0F}}, false);
+}
+
 }  // namespace arbalest::jobs

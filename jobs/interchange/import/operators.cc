@@ -31,6 +31,7 @@ Operator find_operator(const std::string& kind) {
       {"MatMul", import_matmul},
       {"MaxPool", import_max_pool},
       {"Mul", import_mul},
+      {"Neg", import_neg},
       {"PRelu", import_prelu},
       {"Pad", import_pad},
       {"ReduceMean", import_reduce_mean},
@@ -45,6 +46,7 @@ Operator find_operator(const std::string& kind) {
       {"Sum", import_add},
       {"Tanh", import_activation},
       {"Transpose", import_transpose},
+      {"Unsqueeze", import_unsqueeze},
   };
   const auto found = kOperators.find(kind);
   return found == kOperators.end() ? nullptr : found->second;

@@ -47,16 +47,18 @@ void import_prelu(GraphImport& graph, NodeReader& node);
 void import_gelu(GraphImport& graph, NodeReader& node);
 void import_erf(GraphImport& graph, NodeReader& node);
 
-// Sums and products of two values (arithmetic.cc).
+// Sums and products of two values, and factors (arithmetic.cc).
 void import_add(GraphImport& graph, NodeReader& node);
 void import_sub(GraphImport& graph, NodeReader& node);
 void import_mul(GraphImport& graph, NodeReader& node);
 void import_div(GraphImport& graph, NodeReader& node);
+void import_neg(GraphImport& graph, NodeReader& node);
 
 // Shapes (shapes.cc), and sums over axes.
 void import_flatten(GraphImport& graph, NodeReader& node);
 void import_reshape(GraphImport& graph, NodeReader& node);
 void import_squeeze(GraphImport& graph, NodeReader& node);
+void import_unsqueeze(GraphImport& graph, NodeReader& node);
 void import_transpose(GraphImport& graph, NodeReader& node);
 void import_shape(GraphImport& graph, NodeReader& node);
 void import_identity(GraphImport& graph, NodeReader& node);

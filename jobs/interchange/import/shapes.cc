@@ -118,12 +118,28 @@ void import_reshape(GraphImport& graph, NodeReader& node) {
   refuse("it gives examples another shape than that of a vector");
 }
 
+// The height of 1 that lines get for a window of two dimensions.
+void import_unsqueeze(GraphImport& graph, NodeReader& node) {
+  Tensor input = graph.tensor(node, 0);
+  const std::vector<std::int64_t> axes = axes_of(graph, node, 13, input.rank() + 1);
+  if (input.view != Tensor::View::kLine || axes != std::vector<std::int64_t>{2}) {
+    refuse("it adds another dimension than the height of lines [n, c, w]");
+  }
+  input.view = Tensor::View::kSame;
+  graph.put(node, input);
+}
+
 void import_squeeze(GraphImport& graph, NodeReader& node) {
-  const Tensor input = graph.tensor(node, 0);
+  Tensor input = graph.tensor(node, 0);
   const std::vector<std::int64_t> axes = axes_of(graph, node, 13, input.rank());
+  const bool is_row = input.view == Tensor::View::kSame && input.shape.rank() == 4 && input.shape[2] == 1;
+  if (is_row && axes == std::vector<std::int64_t>{2}) {
+    input.view = Tensor::View::kLine;
+    return graph.put(node, input);
+  }
   const bool is_pixel = input.shape.rank() == 4 && input.shape[2] == 1 && input.shape[3] == 1;
   if (!is_pixel || input.rank() < 3 || (!axes.empty() && axes != pixel_axes(input))) {
-    refuse("it removes other dimensions than those of an image of one pixel");
+    refuse("it removes other dimensions than those of an image of one pixel, or the height of an image of one row");
   }
   put_flattened(graph, node, input);
 }

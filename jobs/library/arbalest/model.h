@@ -65,7 +65,8 @@ class ARBALEST_API Model {
   const ModelInput& input() const noexcept;
   // The names of the classes, or their numbers if they have no names.
   const std::vector<std::string>& labels() const noexcept;
-  // Warnings for the user, such as that this machine lacks the device of the run.
+  // Warnings for the user, such as that this machine lacks the device of the run, or that job.txtpb names other classes
+  // than the saved model.
   const std::vector<std::string>& warnings() const noexcept;
 
   // Predict one example or many, one after the other in memory. The first call with another number of examples may
