@@ -124,6 +124,12 @@ void watch(jobs::Trace& trace, jobs::RunContext& context) {
   context.observers.insert(context.observers.begin(), &trace);
 }
 
+// Tells the user of a diverged run what may help.
+void advise(const jobs::JobOptions& job, const jobs::RunSummary& summary, const std::vector<std::string>& overrides) {
+  const std::string advice = jobs::advice_about_settings(job, summary, overrides);
+  if (!advice.empty()) spdlog::warn("{}", advice);
+}
+
 // Rank 0 opens the run's directory. All processes get the state that the run goes on from. Returns why nothing is left
 // to train; "" if something is.
 std::string share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
@@ -195,10 +201,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
     directory.follow(*trace);
   }
   const jobs::RunSummary summary = jobs::train(job, context);
-  if (summary.status == jobs::RunStatus::kDiverged) {
-    const std::string advice = jobs::advice_about_settings(job, summary, arguments.job.overrides);
-    if (!advice.empty()) spdlog::warn("{}", advice);
-  }
+  if (summary.status == jobs::RunStatus::kDiverged) advise(job, summary, arguments.job.overrides);
   if (trace && trace->dropped() > 0) {
     spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);

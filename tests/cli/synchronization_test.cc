@@ -114,14 +114,14 @@ TEST_CASE("schemes: Ctrl-C in a long round ends the run after a step, and the le
 TEST_CASE("schemes: a diverged run with a server names the settings of its steps, and what helps under the scheme") {
   const Program program;
   const Completed trained =
-      program.run({"train", Program::config("logistic-digits"), "--set", "training.max_epochs=1", "--set",
-                   "devices=cpu", "--set", "learners.per_device.fixed=2", "--set", "synchronization=async_sgd", "--set",
-                   "learning_rate.base=1e37", "--output", "run"});
+      program.run({"train", Program::config("lenet-digits"), "--set", "training.max_epochs=1", "--set", "devices=cpu",
+                   "--set", "learners.per_device.fixed=2", "--set", "synchronization=async_sgd", "--set",
+                   "learning_rate.base=1000", "--output", "run"});
   INFO(trained.err);
   CHECK(trained.exit_code == 7);
   CHECK_THAT(trained.err,
              ContainsSubstring("this run has --set learners.per_device.fixed=2 and --set synchronization=async_sgd and "
-                               "--set learning_rate.base=1e37, which change the length of the steps; lower "
+                               "--set learning_rate.base=1000, which change the length of the steps; lower "
                                "learning_rate.base") &&
                  ContainsSubstring("bound async_sgd.staleness, or set async_sgd.scale_by_staleness: true\n"));
 }
