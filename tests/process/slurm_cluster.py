@@ -90,4 +90,8 @@ class Cluster:
         for daemon in reversed(self.daemons):
             daemon.terminate()
         for daemon in self.daemons:
-            daemon.wait(timeout=STARTS)
+            try:
+                daemon.wait(timeout=STARTS)
+            except subprocess.TimeoutExpired:  # slurmd may hang at its end; the jobs have ended
+                daemon.kill()
+                daemon.wait()
