@@ -86,6 +86,7 @@ TEST_CASE("async_sgd begins with s_sgd, unless it has the bytes of s_sgd anyway"
 
   const JobOptions synchronous = read("async_sgd { staleness: 0 }");
   CHECK(synchronous.switches.empty());
+  CHECK(parse(synchronous.resolved_text).warnings == synchronous.warnings);  // none about a field that nobody wrote
   CHECK(synchronous.synchronization.coupling(2) == sma::Coupling::kGradient);
   CHECK(synchronous.learning_rate.with_learners == scheduler::RateScaling::kSqrt);
   CHECK(read("async_sgd { staleness: 0 push_every: 2 }").switches.size() == 1);

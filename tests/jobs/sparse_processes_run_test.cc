@@ -178,6 +178,7 @@ TEST_CASE("sparse processes run: if another process fails, rank 0 saves the mode
   const EvaluationResult saved = evaluate_run(job, run.root() + "/model.safetensors", summary.model_sha256, context);
   CHECK(saved.scores.loss() == summary.test.loss());
   REQUIRE(notes.epochs.size() >= 2);
+  CHECK(summary.epochs == (has_third ? 3 : 2));
   CHECK(notes.epochs[has_third ? 2 : 1].test.loss() == summary.test.loss());
   CHECK(notes.epochs[has_third ? 2 : 1].sparse->objective == summary.sparse->objective);
 }

@@ -21,6 +21,7 @@ std::string advice(const std::vector<std::string>& settings, double epoch = 3.0)
 
 TEST_CASE("advice after a divergence: settings that change the steps are named together") {
   CHECK(advice({"training.seed=2", "checkpoint.keep_last=1"}).empty());
+  CHECK(advice({"synchronization.report_loss_gap=true", "synchronization.compare_rounds=5"}).empty());
   CHECK(advice({"training.seed=2", "learning_rate.base=5"}) ==
         "this run has --set learning_rate.base=5, which changes the length of the steps; lower learning_rate.base");
   CHECK(advice({"learning_rate.base=5", "training.batch_size=8"}) ==

@@ -88,7 +88,7 @@ class SparseOverProcesses(ProcessCase):
 
     def test_the_others_end_when_a_process_is_killed(self):
         words = settings(1, "processes.peer_timeout_seconds=3", *ENDLESS)
-        process = self.start(3, "killed", *words, wrappers=self.hidden(1))
+        process = self.start(2, "killed", *words, wrappers=self.hidden(1))
         self.wait_for(process, "killed", "epoch")
         errors = self.kill_hidden(process, 1)
         summary = self.summary("killed")

@@ -29,10 +29,11 @@ void check_asynchronous(const JobOptions& options, dataflow::FieldIssues& issues
 }  // namespace
 
 void fill_synchronization(v1::Synchronization& synchronization, int max_epochs) {
-  if (synchronization.has_async_sgd() && !synchronization.async_sgd().has_warm_start_epochs()) {
-    synchronization.mutable_async_sgd()->set_warm_start_epochs(max_epochs > 1 ? kWarmStartEpochs : 0.0);
-  }
   fill_scheme(synchronization);
+  if (synchronization.has_async_sgd() && !synchronization.async_sgd().has_warm_start_epochs()) {
+    const bool begins_with_other = max_epochs > 1 && takes_whole_steps(synchronization);
+    synchronization.mutable_async_sgd()->set_warm_start_epochs(begins_with_other ? kWarmStartEpochs : 0.0);
+  }
   if (!synchronization.has_report_loss_gap()) synchronization.set_report_loss_gap(false);
   if (!synchronization.has_compare_rounds()) synchronization.set_compare_rounds(JobOptions().compare_rounds);
   for (v1::Switch& each : *synchronization.mutable_switch_()) fill_scheme(each);

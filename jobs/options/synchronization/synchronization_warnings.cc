@@ -66,6 +66,8 @@ std::vector<FieldIssue> synchronization_warnings(const v1::Synchronization& writ
                coupling == Coupling::kServer ? "push" : "mini-batch", phase.learners)});
     }
     const bool is_of_job = phase.path == options.synchronization_path;  // and not of a switch
+    // A switch may count the learners of this process only. With those of others no field is idle.
+    if (phase.learners == 1 && options.learners_elsewhere > 0) continue;
     add_idle_fields(phase, is_of_job ? written.async_sgd().warm_start_epochs() : 0.0, warnings);
   }
   if (auto warning = hogwild_warning(options)) warnings.push_back(std::move(*warning));

@@ -19,7 +19,10 @@ namespace {
 bool changes_steps(std::string_view setting) {
   constexpr std::array<std::string_view, 5> kFields = {"training.batch_size", "learning_rate", "optimizer", "learners",
                                                        "synchronization"};
-  return std::ranges::any_of(kFields, [&](std::string_view field) { return setting.starts_with(field); });
+  constexpr std::array<std::string_view, 2> kWatching = {"synchronization.report_loss_gap",
+                                                         "synchronization.compare_rounds"};
+  const auto begins = [&](std::string_view field) { return setting.starts_with(field); };
+  return std::ranges::any_of(kFields, begins) && std::ranges::none_of(kWatching, begins);
 }
 
 // The scheme at the end of the run.

@@ -100,6 +100,7 @@ class SparseTrainer {
     int epoch = 0;
     std::vector<dataflow::NamedTensor> tensors;
     Scores test;
+    std::optional<double> best_test;
     SparseProgress progress;
   };
 
@@ -151,7 +152,7 @@ class SparseTrainer {
       }
       std::vector<dataflow::NamedTensor> model = method_->tensors();
       if (const std::string problem = divergence(model); !problem.empty()) return end_diverged(problem);
-      finite_ = {epoch, std::move(model), summary_.test, last_.progress};
+      finite_ = {epoch, std::move(model), summary_.test, summary_.best_test, last_.progress};
       if (!done.is_whole) return stop(signal);
       refuse_save_requests();
       if (done.has_ended) return;
@@ -259,6 +260,8 @@ class SparseTrainer {
     if (!finite_ || !leads() || context_.output_directory.empty()) return "";
     try {
       go_back();
+      summary_.epochs = finite_->epoch;
+      summary_.best_test = finite_->best_test;
       save();
       return fmt::format(" (the model of epoch {} is saved)", finite_->epoch);
     } catch (const std::exception& error) {
