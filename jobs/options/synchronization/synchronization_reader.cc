@@ -29,11 +29,11 @@ void check_asynchronous(const JobOptions& options, dataflow::FieldIssues& issues
 }  // namespace
 
 void fill_synchronization(v1::Synchronization& synchronization, int max_epochs) {
-  fill_scheme(synchronization);
   if (synchronization.has_async_sgd() && !synchronization.async_sgd().has_warm_start_epochs()) {
     const bool begins_with_other = max_epochs > 1 && takes_whole_steps(synchronization);
     synchronization.mutable_async_sgd()->set_warm_start_epochs(begins_with_other ? kWarmStartEpochs : 0.0);
   }
+  fill_scheme(synchronization);
   if (!synchronization.has_report_loss_gap()) synchronization.set_report_loss_gap(false);
   if (!synchronization.has_compare_rounds()) synchronization.set_compare_rounds(JobOptions().compare_rounds);
   for (v1::Switch& each : *synchronization.mutable_switch_()) fill_scheme(each);
@@ -43,7 +43,8 @@ bool takes_whole_steps(const v1::Synchronization& synchronization) {
   if (synchronization.has_hogwild()) return true;
   if (!synchronization.has_async_sgd()) return false;
   const v1::AsyncSgd& kind = synchronization.async_sgd();
-  return !(kind.has_staleness() && kind.staleness() == 0 && kind.push_every() == 1);
+  const bool pushes_each = !kind.has_push_every() || kind.push_every() == 1;
+  return !(kind.has_staleness() && kind.staleness() == 0 && pushes_each);
 }
 
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,

@@ -11,7 +11,7 @@ namespace arbalest::jobs {
 void fill_synchronization(v1::Synchronization& synchronization, int max_epochs);
 
 // Returns whether the job begins with a scheme under which k learners take as many steps as one: each push of async_sgd
-// and each mini-batch of hogwild is a step. `synchronization` must have its defaults.
+// and each mini-batch of hogwild is a step. With or without the defaults of `synchronization`.
 bool takes_whole_steps(const v1::Synchronization& synchronization);
 
 // Reads `synchronization`, which must have its defaults, into the corresponding fields of `options`, whose training,
