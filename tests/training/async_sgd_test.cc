@@ -35,14 +35,15 @@ RigOptions pushing(const std::vector<int>& learners, const sma::Options& scheme)
   return options;
 }
 
-// Holds the gradients of the stream with this name, and counts the finished tasks of all streams.
+// Holds the tasks with this label of the stream with this name, and counts the finished tasks of all streams.
 class OneHeld final : public engine::StreamObserver {
  public:
-  explicit OneHeld(std::string held) : held_(std::move(held)) {}
+  explicit OneHeld(std::string held, std::string label = "gradient")
+      : held_(std::move(held)), label_(std::move(label)) {}
 
   void before_task(const engine::Stream& stream, const engine::TaskInfo& task) override {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return task.label != std::string("gradient") || stream.name() != held_; });
+    changed_.wait(lock, [&] { return task.label != label_ || stream.name() != held_; });
   }
   void after_task(const engine::Stream& stream, const engine::TaskInfo& task) override {
     const std::lock_guard lock(mutex_);
@@ -62,8 +63,8 @@ class OneHeld final : public engine::StreamObserver {
     return reaches(learner, "gradient", gradients, grace);
   }
   // Whether the server of this device applies so many pushes.
-  bool are_applied(const std::string& device, int pushes) {
-    return reaches(device + " averaging", "server's update", pushes, tests::kPatience);
+  bool are_applied(const std::string& device, int pushes, std::chrono::milliseconds grace = tests::kPatience) {
+    return reaches(device + " averaging", "server's update", pushes, grace);
   }
 
  private:
@@ -75,6 +76,7 @@ class OneHeld final : public engine::StreamObserver {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string held_;
+  const std::string label_;
   std::map<std::string, int> finished_;
 };
 
@@ -172,6 +174,17 @@ TEST_CASE("a learner that stands still holds its slot of the ring, and the other
   CHECK(latch.reaches("cpu learner 1", 10, tests::kPatience));
   const scheduler::Progress& progress = training.finish();
   CHECK(progress.tasks == 60);
+}
+
+TEST_CASE("the server's weights do not change while a learner copies them", "[async]") {
+  OneHeld latch("cpu learner 1", "assign weights");
+  RigOptions options = pushing({2}, async_sgd(std::nullopt));
+  options.observer = &latch;
+  Training training(options, latch, 4);
+  CHECK(latch.reaches("cpu learner 0", 1, tests::kPatience));
+  CHECK_FALSE(latch.are_applied("cpu", 1, tests::kGrace));
+  training.finish();
+  CHECK(latch.are_applied("cpu", 8));
 }
 
 TEST_CASE("a push adds its gradient to what others have done since its pull", "[async]") {
