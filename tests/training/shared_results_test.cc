@@ -287,6 +287,19 @@ TEST_CASE("processes: fields without an effect are those of one learner in all p
           counts[static_cast<std::size_t>(world.rank())] = count(jobs::load_shared_job(world, path, {}).warnings);
         }) == std::vector<std::string>(2));
   CHECK(counts == std::vector<std::ptrdiff_t>{0, 0});
+
+  // So are those of a switch that trains one learner in each process.
+  tests::write_text(path,
+                    "model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 }\n"
+                    "synchronization { s_sgd {} switch { at_epoch: 2 learners: 1 async_sgd { staleness: 2 } } }\n"
+                    "devices: 'cpu' learners { per_device { fixed: 2 } }");
+  std::vector<std::string> texts(2);
+  CHECK(tests::messages_of_ranks(2, [&](World& world) {
+          for (const std::string& text : jobs::load_shared_job(world, path, {}).warnings) {
+            texts[static_cast<std::size_t>(world.rank())] += text;
+          }
+        }) == std::vector<std::string>(2));
+  for (const std::string& text : texts) CHECK(text.find("has no effect") == std::string::npos);
 }
 
 TEST_CASE("processes: the histograms of staleness are added", "[processes]") {

@@ -100,7 +100,6 @@ class SparseTrainer {
     int epoch = 0;
     std::vector<dataflow::NamedTensor> tensors;
     Scores test;
-    std::optional<double> best_test;
     SparseProgress progress;
   };
 
@@ -147,17 +146,25 @@ class SparseTrainer {
       const SparseEpoch done = train_epoch(epoch);
       const int signal = agreement_.now({.stop_signal = own_signal()}).stop_signal;
       if (done.is_whole) {
+        count_epoch(epoch);
         tell_observers(context_.observers, &RunObserver::on_epoch, row(epoch));
         if (!done.warning.empty()) tell_observers(context_.observers, &RunObserver::on_warning, done.warning);
       }
       std::vector<dataflow::NamedTensor> model = method_->tensors();
       if (const std::string problem = divergence(model); !problem.empty()) return end_diverged(problem);
-      finite_ = {epoch, std::move(model), summary_.test, summary_.best_test, last_.progress};
+      finite_ = {epoch, std::move(model), summary_.test, last_.progress};
       if (!done.is_whole) return stop(signal);
       refuse_save_requests();
       if (done.has_ended) return;
       if (signal != 0) return stop(signal);
     }
+  }
+
+  // All processes have ended the epoch.
+  void count_epoch(int epoch) {
+    summary_.epochs = epoch;
+    const std::string& judged = dataflow::score_of(summary_.metrics).name;
+    summary_.best_test = order_of(summary_.metrics).better(summary_.test.value(judged), summary_.best_test);
   }
 
   int own_signal() const { return context_.stop_signal == nullptr ? 0 : context_.stop_signal->load(); }
@@ -184,10 +191,6 @@ class SparseTrainer {
     summary_.test = test_on_rank_0(world_, *method_);
     evaluation_seconds_ = seconds_since(evaluation);
     summary_.sparse = last_.progress;
-    if (!last_.is_whole) return last_;
-    summary_.epochs = epoch;
-    const std::string& judged = dataflow::score_of(summary_.metrics).name;
-    summary_.best_test = order_of(summary_.metrics).better(summary_.test.value(judged), summary_.best_test);
     return last_;
   }
 
@@ -260,8 +263,6 @@ class SparseTrainer {
     if (!finite_ || !leads() || context_.output_directory.empty()) return "";
     try {
       go_back();
-      summary_.epochs = finite_->epoch;
-      summary_.best_test = finite_->best_test;
       save();
       return fmt::format(" (the model of epoch {} is saved)", finite_->epoch);
     } catch (const std::exception& error) {
