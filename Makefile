@@ -15,9 +15,11 @@ demo: build/release/build.ninja
 	$(PROGRAM) train configs/lenet-digits.txtpb
 
 # Builds everything and runs every test. Tests that cannot run here (such as without a dataset) are listed as skipped.
-# The preset lets a thread that waits for others spin for microseconds only, because other tests want its core.
+# More tests run at once than there are cores, because some wait more than they compute. The preset lets a thread that
+# waits for others spin for microseconds only, because other tests want its core.
 test: build
-	@ctest --preset $(PRESET) --parallel $$(( $(CORES) + 1 ))  # some tests wait more than they compute
+	@ctest --preset $(PRESET) --output-junit $(CURDIR)/build/$(PRESET)/tests.xml \
+	  --parallel $$(( $(CORES) + 1 )) || { scripts/failed_tests.py build/$(PRESET)/tests.xml; exit 1; }
 	@echo "make test: every test that can run here has passed ($(PRESET))"
 
 build: build/$(PRESET)/build.ninja

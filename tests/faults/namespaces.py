@@ -7,6 +7,7 @@ import sys
 
 INSIDE = "ARBALEST_TEST_INSIDE"  # set for the test that runs in the namespaces
 ENTER = ["unshare", "--net", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc"]
+SCRATCH = "/dev/shm"  # where MPI has its shared memory
 
 
 def missing():
@@ -19,7 +20,12 @@ def missing():
 
 
 def enter():
-    """Begins this script again in namespaces of its own. Returns there."""
+    """Begins this script again in namespaces of its own. Returns there.
+
+    MPI names its files by host and process id, which two such tests share. So each has a file system of its own for them.
+    """
     if not os.environ.get(INSIDE):
         os.execvpe(ENTER[0], [*ENTER, sys.executable, "-B", *sys.argv], {**os.environ, INSIDE: "1"})
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", SCRATCH], check=True)
+    os.environ["TMPDIR"] = SCRATCH

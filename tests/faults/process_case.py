@@ -58,11 +58,23 @@ class ProcessCase(unittest.TestCase):
             raise AssertionError(f"exit code {done.returncode}: {done.stderr}")
         return done.stdout
 
-    def wait_for(self, process, output, event):
+    def wait_for_log(self, process, output, text):
+        """Waits until a run's metrics.jsonl has this text. Fails if the launcher ends before."""
         log = self.root / output / "metrics.jsonl"
-        while not log.exists() or not self.rows(output, event):
-            self.assertIsNone(process.poll())
+        while not log.exists() or text not in log.read_text(encoding="utf-8"):
+            if process.poll() is not None:
+                self.fail(f"the run ended with exit code {process.returncode}: {process.stderr.read()}")
             time.sleep(0.01)
+
+    def wait_for(self, process, output, event):
+        self.wait_for_log(process, output, f'"event":"{event}"')
+
+    def stop_rank(self, process, output, rank):
+        """Sends SIGTERM to a rank after an epoch. All ranks end politely, with exit code 143."""
+        self.wait_for(process, output, "epoch")
+        os.kill(processes.ranks_of(process)[rank], signal.SIGTERM)
+        code, errors = processes.end(process)
+        self.assertEqual(code, 143, errors)
 
     def hidden(self, rank):
         """Wrappers (processes.launch) that hide the end of a rank from the launcher, which sees this shell only."""

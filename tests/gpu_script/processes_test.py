@@ -1,12 +1,10 @@
 """`arbalest train` in several processes with GPUs, on the stand-in for CUDA's libraries: the bytes of one process, and how
 the others end when a process dies."""
 
-import json
 import os
 import pathlib
 import random
 import signal
-import time
 
 import kill_runs
 import processes
@@ -54,7 +52,7 @@ class TrainOnGpus(ProcessCase):
         return code, errors
 
     def outcome(self, output):
-        summary = json.loads((self.root / output / "summary.json").read_text(encoding="utf-8"))
+        summary = self.summary(output)
         names = ("model_sha256", "test_loss", "test_accuracy", "mini_batches", "examples", "learners")
         return [summary[name] for name in names]
 
@@ -63,12 +61,6 @@ class TrainOnGpus(ProcessCase):
         code, errors = self.train(count, output, *arguments, **others)
         self.assertEqual(code, 0, errors)
         return self.outcome(output)
-
-    def runs_into_training(self, process, output):
-        log = self.root / output / "metrics.jsonl"
-        while not log.exists() or '"epoch"' not in log.read_text(encoding="utf-8"):
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
 
     def test_the_bytes_are_those_of_one_process(self):
         alone = self.trains(1, "one-two")
@@ -93,7 +85,7 @@ class TrainOnGpus(ProcessCase):
             long = ["--set", "training.max_epochs=100000", "--set", "processes.peer_timeout_seconds=3"]
             # mpirun lets the others go on.
             process = self.launch(3, output, *long, gpus=3, options=["--enable-recovery"], program=wrapper, **hangs)
-            self.runs_into_training(process, output)
+            self.wait_for(process, output, "epoch")
             shell = processes.ranks_of(process)[2]
             child = pathlib.Path(f"/proc/{shell}/task/{shell}/children").read_text(encoding="ascii").split()[0]
             os.kill(int(child), signal.SIGKILL)
@@ -107,7 +99,7 @@ class TrainOnGpus(ProcessCase):
     def test_a_process_that_is_stopped_is_named(self):
         long = ["--set", "training.max_epochs=100000", "--set", "processes.peer_timeout_seconds=3"]
         process = self.launch(2, "stopped", *long)
-        self.runs_into_training(process, "stopped")
+        self.wait_for(process, "stopped", "epoch")
         os.kill(processes.ranks_of(process)[1], signal.SIGSTOP)
         code, errors = processes.end(process)
         self.assertEqual(code, 8, errors)

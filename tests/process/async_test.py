@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 
 import kill_runs
 import processes
@@ -82,10 +81,7 @@ class AsyncOverProcesses(ProcessCase):
     def test_a_stopped_run_goes_on_in_another_number_of_processes(self):
         run = settings(2, "training.max_epochs=1000")
         process = self.start(2, "lenet", "stopped", *run)
-        self.wait_for(process, "stopped", "epoch")
-        os.kill(processes.ranks_of(process)[1], signal.SIGTERM)
-        code, errors = processes.end(process)
-        self.assertEqual(code, 143, errors)
+        self.stop_rank(process, "stopped", 1)
         before = self.summary("stopped")
         self.assertEqual(before["status"], "stopped")
         epochs = before["epochs"] + 2

@@ -69,12 +69,6 @@ class SaveOverProcesses(ProcessCase):
     def checkpoints(self, output):
         return sorted(path.name for path in (self.root / "runs" / output / "checkpoints").iterdir())
 
-    def wait_for_log(self, process, output, text):
-        log = self.root / "runs" / output / "metrics.jsonl"
-        while not log.exists() or text not in log.read_text(encoding="utf-8"):
-            self.assertIsNone(process.poll())
-            time.sleep(0.005)
-
     def check_nothing_left(self, output):
         """No process trains into the directory any more."""
         self.assertEqual(processes.left_over(f"runs/{output}"), [])
@@ -108,11 +102,11 @@ class SaveOverProcesses(ProcessCase):
 
     def test_a_rank_whose_writes_fail_is_named_and_the_run_goes_on(self):
         process = self.launch(2, "full", "--set", "training.max_epochs=1000")
-        self.wait_for_log(process, "full", '"checkpoint"')
+        self.wait_for_log(process, "runs/full", '"checkpoint"')
         resource.prlimit(processes.ranks_of(process)[1], resource.RLIMIT_FSIZE, (100_000, 100_000))
-        self.wait_for_log(process, "full", "was not saved: rank 1 on host")
+        self.wait_for_log(process, "runs/full", "was not saved: rank 1 on host")
         before = self.checkpoints("full")
-        self.wait_for_log(process, "full", '"epoch":2')
+        self.wait_for_log(process, "runs/full", '"epoch":2')
         os.kill(processes.ranks_of(process)[0], signal.SIGTERM)
         code, errors = processes.end(process)
         self.assertEqual(code, 6, errors)
@@ -167,7 +161,7 @@ class SaveOverProcesses(ProcessCase):
         for number, code_of in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
             output = f"stopped-{code_of}"
             process = self.launch(3, output, "--set", "training.max_epochs=1000")
-            self.wait_for_log(process, output, '"checkpoint"')
+            self.wait_for_log(process, f"runs/{output}", '"checkpoint"')
             ranks = processes.ranks_of(process)
             os.kill(ranks[2], signal.SIGSTOP)
             os.kill(ranks[0], number)
@@ -183,7 +177,7 @@ class SaveOverProcesses(ProcessCase):
             self.skipTest("there is no strace")
         patience = ["--set", "processes.peer_timeout_seconds=2"]
         process = self.launch(2, "hangs", *patience, "--set", "training.max_epochs=1000")
-        self.wait_for_log(process, "hangs", '"checkpoint"')
+        self.wait_for_log(process, "runs/hangs", '"checkpoint"')
         ranks = processes.ranks_of(process)
         # The main thread sleeps before its next system call. The communication thread goes on.
         hang = ["strace", "-qq", "-o", os.devnull, "-p", str(ranks[1]), "-e", "inject=all:delay_enter=600000000"]

@@ -27,6 +27,7 @@ AuthInfo=cred_expire=5
 CredType=cred/none
 StateSaveLocation={root}/state
 SlurmdSpoolDir={root}/spool
+TmpFS={root}/tmp
 SlurmctldPidFile={root}/slurmctld.pid
 SlurmdPidFile={root}/slurmd.pid
 SlurmctldLogFile={root}/slurmctld.log
@@ -61,7 +62,7 @@ class Cluster:
     def __init__(self, root):
         self.root = pathlib.Path(root)
         self.daemons = []
-        for name in ("state", "spool"):
+        for name in ("state", "spool", "tmp"):
             (self.root / name).mkdir(parents=True)
         host = socket.gethostname().split(".")[0]
         (self.root / "slurm.conf").write_text(SETTINGS.format(host=host, root=self.root), encoding="utf-8")

@@ -126,7 +126,7 @@ class Slurm(ProcessCase):
         words = ["train", "job.txtpb", "--quiet", "--output", "stopped", "--set", "training.max_epochs=1000"]
         command = ["srun", "--ntasks=3", "--overcommit", str(PROGRAM), *words]
         process = subprocess.Popen(command, cwd=self.root, stderr=subprocess.PIPE, text=True)
-        self.wait_until(lambda: '"epoch"' in self.log_of("stopped"), "no epoch")
+        self.wait_for(process, "stopped", "epoch")
         stopped = tasks_of("stopped")[1]
         os.kill(stopped, signal.SIGSTOP)
         errors = process.communicate(timeout=LIMIT)[1]

@@ -1,9 +1,7 @@
 """Delayed block proximal gradient over the processes of mpirun: it reaches the minimum, and all processes end together."""
 
 import json
-import os
 import random
-import signal
 
 import processes
 from process_case import PROGRAM, ProcessCase, main, settings
@@ -76,10 +74,7 @@ class SparseOverProcesses(ProcessCase):
 
     def test_a_signal_to_one_rank_stops_all(self):
         process = self.start(2, "stopped", *settings(1, *ENDLESS))
-        self.wait_for(process, "stopped", "epoch")
-        os.kill(processes.ranks_of(process)[1], signal.SIGTERM)
-        code, errors = processes.end(process)
-        self.assertEqual(code, 143, errors)
+        self.stop_rank(process, "stopped", 1)
         summary = self.summary("stopped")
         self.assertEqual(summary["status"], "stopped")
         self.assertIn("stopped by SIGTERM", summary["message"])

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 
 import kill_runs
 import processes
@@ -74,10 +73,7 @@ class SplitOverProcesses(ProcessCase):
     def test_a_stopped_run_goes_on_in_another_number_of_processes(self):
         self.needs_two_cores()
         process = self.start(2, "stopped", *self.settings("training.max_epochs=1000"))
-        self.wait_for(process, "stopped", "epoch")
-        os.kill(processes.ranks_of(process)[1], signal.SIGTERM)
-        code, errors = processes.end(process)
-        self.assertEqual(code, 143, errors)
+        self.stop_rank(process, "stopped", 1)
         epochs = self.summary("stopped")["epochs"] + 2
         self.train(1, "stopped", *self.settings(f"training.max_epochs={epochs}"), "--resume=auto")
         again = self.train(2, "stopped", *self.settings(f"training.max_epochs={epochs + 1}"), "--resume=auto")

@@ -1,11 +1,9 @@
 """`arbalest train` in several processes: the bytes of one process, resumption with other numbers, and wrong use."""
 
-import json
 import os
 import random
 import shutil
 import signal
-import time
 
 import kill_runs
 import processes
@@ -90,13 +88,7 @@ class TrainOverProcesses(ProcessCase):
     def test_a_signal_to_one_rank_stops_all_and_the_run_goes_on_in_more_processes(self):
         run = settings(2, "training.max_epochs=4")
         process = processes.launch(PROGRAM, 2, ["lenet.txtpb", "--quiet", "--output", "stopped", *run], self.root)
-        log = self.root / "stopped/metrics.jsonl"
-        while not log.exists() or '"epoch"' not in log.read_text(encoding="utf-8"):
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
-        os.kill(processes.ranks_of(process)[1], signal.SIGTERM)
-        code, errors = processes.end(process)
-        self.assertEqual(code, 143, errors)
+        self.stop_rank(process, "stopped", 1)
         self.assertEqual(self.summary("stopped")["status"], "stopped")
         code, errors = self.train(
             4, "lenet", "stopped", *settings(1, "training.max_epochs=3"), "--resume=auto"
@@ -133,8 +125,7 @@ class TrainOverProcesses(ProcessCase):
         tuned = ["--set", "learners.per_device.auto={max: 2}", "--set", "training.max_epochs=100"]
         code, errors = self.train(2, "long", "tuned", *devices, *tuned, "--no-cache")
         self.assertEqual(code, 0, errors)
-        lines = (self.root / "tuned/metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = [row for row in map(json.loads, lines) if row["event"] == "resize"]
+        rows = self.rows("tuned", "resize")
         self.assertTrue(any(row["learners_per_device"] == [2, 2] for row in rows), rows)
         self.assertTrue(all(row["reason"] for row in rows), rows)
         summary = self.summary("tuned")
@@ -154,10 +145,7 @@ class TrainOverProcesses(ProcessCase):
     def test_a_rank_that_is_stopped_is_named_with_what_it_did(self):
         run = settings(1, "processes.peer_timeout_seconds=3")
         process = processes.launch(PROGRAM, 3, ["long.txtpb", "--quiet", "--output", "silent", *run], self.root)
-        log = self.root / "silent/metrics.jsonl"
-        while not log.exists() or '"epoch"' not in log.read_text(encoding="utf-8"):
-            self.assertIsNone(process.poll())
-            time.sleep(0.01)
+        self.wait_for(process, "silent", "epoch")
         os.kill(processes.ranks_of(process)[2], signal.SIGSTOP)
         code, errors = processes.end(process)
         self.assertEqual(code, 8, errors)
