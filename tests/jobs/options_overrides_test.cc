@@ -237,6 +237,19 @@ TEST_CASE("an error caused by --set names that option") {
   }
 }
 
+TEST_CASE("an error of one layer in the file does not hide that --set causes the same error of another layer") {
+  const std::string layers = with_model(
+      "model { layers { name: \"c1\" input: \"x1\" relu {} } layers { name: \"x2\" input: \"image\" dense { units: 10 "
+      "} } "
+      "layers { name: \"c2\" input: \"x2\" relu {} } layers { name: \"l\" input: [\"c2\", \"label\"] "
+      "softmax_cross_entropy {} } }");
+  const std::string setting = "model.layers[1].name=y";
+  const std::string text = refusal(layers, {setting});
+  CHECK_THAT(text, ContainsSubstring("--set " + setting + ": error: layer 'c2' reads 'x2'"));
+  CHECK_THAT(text, ContainsSubstring("error: layer 'c1' reads 'x1'"));
+  CHECK(text.ends_with("2 errors"));
+}
+
 TEST_CASE("settings that contradict each other are named together, in their order") {
   const std::string text = changed("fixed: 2", "fixed: 4") + "synchronization { async_sgd { warm_start_epochs: 0 } }\n";
   const auto blamed = [&](const std::vector<std::string>& settings) {

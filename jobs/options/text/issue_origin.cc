@@ -7,9 +7,9 @@
 namespace arbalest::jobs {
 
 std::string IssueOrigin::key_of(const dataflow::FieldIssue& issue) {
-  std::string key = issue.path + ": " + issue.message;
-  std::erase_if(key, [](char c) { return c >= '0' && c <= '9'; });
-  return key;
+  std::string text = issue.message;
+  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
+  return issue.path + ": " + text;
 }
 
 std::optional<std::size_t> IssueOrigin::cause_of(const dataflow::FieldIssue& issue) {
