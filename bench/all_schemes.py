@@ -56,12 +56,13 @@ SCHEMES = {
 
 
 def settings_of(scheme, options):
-    """Returns the --set arguments of a scheme."""
+    """Returns the --set arguments of a scheme, of several for a field the last."""
     synchronization, scaling, own = SCHEMES[scheme]
     synchronization = synchronization.replace('{switch}', f'{0.6 * options.epochs:g}')
-    return [f'learners.per_device.fixed={options.learners}', f'training.max_epochs={options.epochs}',
-            'training.target_accuracy=default', 'learning_rate={fixed {} base: %g for_batch_size: %d}' % options.rate,
-            f'synchronization={{{synchronization}}}', scaling, *own, *options.settings]
+    settings = [f'learners.per_device.fixed={options.learners}', f'training.max_epochs={options.epochs}',
+                'training.target_accuracy=default', 'learning_rate={fixed {} base: %g for_batch_size: %d}' % options.rate,
+                f'synchronization={{{synchronization}}}', scaling, *own, *options.settings]
+    return list({setting.split('=', 1)[0]: setting for setting in settings}.values())
 
 
 def key_of(scheme, seed, options):
@@ -136,8 +137,7 @@ class Outcome:
 
     def setting(self, path, default=None):
         """Returns the value that the runs have for a setting. `path`: with its equals sign."""
-        return next((each.removeprefix(path) for each in reversed(self.rows[0]['settings']) if each.startswith(path)),
-                    default)
+        return next((each.removeprefix(path) for each in self.rows[0]['settings'] if each.startswith(path)), default)
 
     def cells(self):
         synchronization = SCHEMES[self.scheme][0].replace('{switch}', f'{0.6 * self.epochs:g}')

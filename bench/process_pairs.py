@@ -21,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 
+from launching import environment, launched
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
 
@@ -31,11 +33,8 @@ def train(program, job, processes, data_root, settings):
         command = [str(program), "train", job, "--quiet", "--output", str(output), "--data-root", data_root]
         for setting in (*settings, f"learners.per_device.fixed={2 // processes}", "checkpoint.keep_last=0"):
             command += ["--set", setting]
-        if processes > 1:
-            command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(processes), *command]
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+        subprocess.run(launched(command, processes), check=True, stdout=subprocess.DEVNULL, env=environment())
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         used = {
             "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,

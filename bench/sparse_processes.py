@@ -19,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 
+from launching import environment, launched
+
 HERE = pathlib.Path(__file__).resolve().parent
 JOB = """
 name: "sparse-processes"
@@ -60,10 +62,7 @@ def train(options, directory, setting, output):
     command = [options.build / "arbalest", "train", "job.txtpb", "--quiet", "--data-root", ".", "--output", output,
                "--set", f"synchronization.delayed_proximal.max_delay={setting['max_delay']}",
                "--set", f"learners.per_device.fixed={setting['learners']}"]
-    if setting["processes"] > 1:
-        command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", setting["processes"], *command]
-    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    call(*command, cwd=directory, env=environment)
+    call(*launched(command, setting["processes"]), cwd=directory, env=environment())
     lines = (directory / output / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [row for row in map(json.loads, lines) if row["event"] == "epoch"]
 

@@ -31,7 +31,9 @@ import subprocess
 import sys
 import tempfile
 
+from arrays import write_array
 from figures.tables import table
+from launching import environment, launched
 from program_pairs import spread
 
 JOB = '''
@@ -71,13 +73,6 @@ def job_text(options, width, batch, way, directory):
                       devices='\n'.join(f'devices: "{name}"' for name in options.devices))
 
 
-def write_array(path, element, shape, content):
-    """Writes a .npy file. `element`: its type, such as "|u1"."""
-    header = f"{{'descr': '{element}', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + '\n'
-    with open(path, 'wb') as file:
-        file.write(b'\x93NUMPY\x01\x00' + len(header).to_bytes(2, 'little') + header.encode() + content)
-
-
 def write_images(directory, examples):
     """Writes made-up training images, and 256 test images. `examples`: number of training images."""
     os.makedirs(directory)
@@ -89,25 +84,17 @@ def write_images(directory, examples):
         write_array(os.path.join(directory, f'{part}_labels.npy'), '<i4', (count,), labels.tobytes())
 
 
-def launched(options, command):
-    """Returns the command that starts `command` in all processes."""
-    if options.processes == 1:
-        return command
-    return ['mpirun', '--oversubscribe', '--bind-to', 'none', '-np', str(options.processes), *command]
-
-
 def run(command):
     """Returns stdout of a command that must succeed."""
-    environment = {**os.environ, 'OMPI_ALLOW_RUN_AS_ROOT': '1', 'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment())
     if done.returncode != 0:
         sys.exit(f'{" ".join(command)}: exit {done.returncode}\n{done.stderr}')
     return done.stdout
 
 
 def train_command(options, job, output):
-    return launched(options, [options.program, 'train', job, '--quiet', '--output', output,
-                              '--set', 'checkpoint.keep_last=0'])
+    command = [options.program, 'train', job, '--quiet', '--output', output, '--set', 'checkpoint.keep_last=0']
+    return launched(command, options.processes)
 
 
 def images_per_second(options, job, output):

@@ -21,13 +21,16 @@ import platform
 import random
 import resource
 import shlex
-import struct
 import subprocess
 import sys
 import tempfile
 import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from arrays import write_array  # noqa: E402
+from launching import environment, launched  # noqa: E402
+
 JOB = """model {{ zoo {{ {zoo} }} }}
 data {{ npy {{ directory: "{directory}" classes: {classes} channels: {channels} height: {size} width: {size} }} }}
 training {{ batch_size: {batch} max_epochs: 1 }}
@@ -57,23 +60,21 @@ SHAPED = "ip link set lo up && tc qdisc add dev lo root tbf rate 2gbit burst 256
 TRANSPORTS = {"shared memory": "self,vader", "TCP": "self,tcp", "TCP at 1 Gbit/s": "self,tcp"}
 # (vectors' lengths, floats of a message): the second list tells the cost of a message from that of its bytes.
 SIZES = (("1000,10000,100000,430000,1000000,3000000,25000000", None), ("430000,3000000", 4096), ("100000,430000", 1024))
-AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def launched(command, processes, link):
+def over(link, command, processes):
+    """Returns the command that starts `command` in so many processes, which a link joins."""
     if processes == 1:
         return command
-    mpirun = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(processes)]
-    mpirun += ["--mca", "btl", TRANSPORTS[link]]
+    options = ["--mca", "btl", TRANSPORTS[link]]
     if link != "shared memory":
-        mpirun += ["--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1"]
+        options += ["--mca", "btl_tcp_if_include", "lo", "--mca", "pml", "ob1"]
     shaped = ["unshare", "--net", "sh", "-c", SHAPED, "sh"] if link in WIRES else []
-    return [*shaped, *mpirun, *command]
+    return [*shaped, *launched(command, processes, options)]
 
 
 def output_of(command):
-    environment = {**os.environ, **AS_ROOT}
-    return subprocess.run(command, stdout=subprocess.PIPE, env=environment, cwd=ROOT, text=True, check=True).stdout
+    return subprocess.run(command, stdout=subprocess.PIPE, env=environment(), cwd=ROOT, text=True, check=True).stdout
 
 
 def can_shape():
@@ -121,7 +122,7 @@ class Measuring:
             if link in WIRES:
                 sizes = sizes.removesuffix(",25000000")
             command = [self.bench, "--only-ours", "--turns", "5", "--elements", *sizes.split(",")]
-            command = launched(command + (["--chunk", str(chunk)] if chunk else []), processes, link)
+            command = over(link, command + (["--chunk", str(chunk)] if chunk else []), processes)
             launches = [self.sums(command) for _ in range(self.arguments.turns)]
             for elements in launches[0]:
                 seconds, copying = (min(launch[elements][name] for launch in launches)
@@ -159,7 +160,7 @@ class Measuring:
         settings = ["checkpoint.keep_last=0", f"synchronization={SCHEMES[scheme]}",
                     f"learners.per_device.fixed={learners}"]
         command = [self.program, "train", self.job(model), "--quiet", *(f"--set={setting}" for setting in settings)]
-        return launched(command, processes, link)
+        return over(link, command, processes)
 
     def train(self, *case):
         """Returns images/s and the processor time of all processes."""
@@ -195,14 +196,8 @@ def write_images(directory, model):
     numbers = random.Random(1)
     for split, rows in (("train", model.images), ("test", 16)):
         shape = (rows, model.channels, model.size, model.size)
-        write_array(directory / f"{split}_images.npy", shape, numbers.randbytes(math.prod(shape)))
-        write_array(directory / f"{split}_labels.npy", (rows,), bytes(i % 10 for i in range(rows)))
-
-
-def write_array(path, shape, content):
-    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}"
-    header += " " * (63 - (10 + len(header)) % 64) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("ascii") + content)
+        write_array(directory / f"{split}_images.npy", "|u1", shape, numbers.randbytes(math.prod(shape)))
+        write_array(directory / f"{split}_labels.npy", "|u1", (rows,), bytes(i % 10 for i in range(rows)))
 
 
 def main():

@@ -65,6 +65,15 @@ class Report(unittest.TestCase):
         cells = self.report("--schemes", "async_sgd_4").stdout.splitlines()[2].split(" | ")
         self.assertEqual(cells[3], "0")
 
+    def test_a_setting_of_the_user_takes_the_place_of_the_scheme_s_own(self):
+        changed = row("async_sgd_4", 1, [0.9, 0.9, 0.9, 0.9], [1.0, 2.0])
+        place = changed["settings"].index("learning_rate.with_learners=KEEP")
+        changed["settings"][place] = "learning_rate.with_learners=SQRT"
+        self.results.write_text(json.dumps(changed) + "\n")
+        done = self.report("--schemes", "async_sgd_4", "--set", "learning_rate.with_learners=SQRT")
+        self.assertEqual(done.stdout.splitlines()[2].split(" | ")[1], "SQRT")
+        self.assertEqual(self.report("--schemes", "async_sgd_4").returncode, 1)
+
     def test_images_per_second_may_come_from_other_runs_of_the_scheme(self):
         quiet = self.folder / "quiet.jsonl"
         rows = [{**row("hogwild", 3, [0.8, 0.8], [1.0, 5000.0]), "settings": ["of another rate"]},
@@ -120,7 +129,6 @@ class Training(unittest.TestCase):
                                     capture_output=True, text=True)
             self.assertEqual(failed.returncode, 1)
             self.assertIn("exit 2", failed.stderr)
-
 
     def check_that_it_chooses_on_a_validation_set(self, command, results):
         count = 70  # of the accuracies on 5,000 test digits only multiples of 0.1 are multiples of 1 / 70
