@@ -240,7 +240,8 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   constexpr int kEnoughLearners = 16;
   constexpr int kManyPushing = 3;
   const float mu = options.momentum_for(learners);
-  if (options.coupling(learners) == Coupling::kServer && learners >= kManyPushing && local_momentum >= kHigh) {
+  const bool pushes_whole_steps = options.coupling(learners) == Coupling::kServer && !options.scale_by_staleness;
+  if (pushes_whole_steps && learners >= kManyPushing && local_momentum >= kHigh) {
     return fmt::format(
         "{} learners that push to a server without waiting act like a momentum of about 1 - 1 / learners = {:.2g} "
         "(Mitliagkas et al., 2016), besides the optimizer's momentum {}: lower that or the learning rate, or set "

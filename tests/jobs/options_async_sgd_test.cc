@@ -110,6 +110,9 @@ TEST_CASE("a job with a server warns of a high momentum and of a scaled learning
   const std::string high = "act like a momentum of about 1 - 1 / learners = 0.88";
   CHECK(has(warnings("fixed: 8", {"optimizer.sgd.momentum=0.9"}), high));
   CHECK_FALSE(has(warnings("fixed: 8", {"optimizer.sgd.momentum=0.5"}), "act like a momentum"));
+  CHECK_FALSE(
+      has(warnings("fixed: 8", {"optimizer.sgd.momentum=0.9", "synchronization.async_sgd.scale_by_staleness=true"}),
+          "act like a momentum"));
   CHECK_FALSE(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.9"}), "act like a momentum"));
   const std::string scaled = "synchronization.async_sgd: each push is a whole step";
   CHECK(has(warnings("fixed: 2", {"learning_rate.with_learners=LINEAR"}), scaled));
