@@ -3,7 +3,6 @@
 #include <cmath>
 #include <new>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -13,7 +12,6 @@
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/load_job.h"
 #include "jobs/predict/described_model.h"
-#include "jobs/report/run_directory.h"
 #include "jobs/run/data/dataset_verification.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/inspection.h"
@@ -22,6 +20,7 @@
 #include "jobs/run/sparse/factorization_model.h"
 #include "jobs/run/sparse/memory_advice.h"
 #include "jobs/run/trainer.h"
+#include "tests/jobs/recorded_run.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/error_kind.h"
@@ -33,9 +32,9 @@ namespace arbalest::jobs {
 
 namespace {
 
-class RatingsRun {
+class RatingsRun : public RecordedRun {
  public:
-  RatingsRun() { tests::write_ratings(root_ / "ratings"); }
+  RatingsRun() { tests::write_ratings(root() / "ratings"); }
 
   static JobOptions job(const std::string& name, std::vector<std::string> overrides = {}) {
     overrides.emplace_back("devices=cpu");
@@ -44,30 +43,6 @@ class RatingsRun {
   static JobOptions hogwild(const std::vector<std::string>& overrides = {}) {
     return job("matrix-factorization-hogwild.txtpb", overrides);
   }
-
-  // Each run has a directory of its own.
-  RunSummary train(const JobOptions& job, const std::atomic<int>* stop_signal = nullptr) {
-    ++runs_;
-    RunDirectory directory(output(), job.name);
-    RunContext context = this->context();
-    context.output_directory = output().string();
-    context.stop_signal = stop_signal;
-    context.observers = {&directory};
-    return jobs::train(job, context);
-  }
-
-  RunContext context() const {
-    RunContext context;
-    context.data_root = root_.path().string();
-    return context;
-  }
-  std::filesystem::path root() const { return root_.path(); }
-  std::filesystem::path output() const { return root_ / ("run" + std::to_string(runs_)); }
-  std::string model() const { return (output() / "model.safetensors").string(); }
-
- private:
-  tests::TemporaryDirectory root_;
-  int runs_ = 0;
 };
 
 }  // namespace
@@ -123,12 +98,9 @@ TEST_CASE("hogwild on ratings: its log has the metrics of a run with replicas") 
   for (const JobOptions& job : {RatingsRun::hogwild({"training.max_epochs=1"}),
                                 RatingsRun::job("matrix-factorization-ratings.txtpb", {"training.max_epochs=1"})}) {
     run.train(job);
-    std::istringstream lines(tests::read_text(run.output() / "metrics.jsonl"));
     std::vector<std::string>& of_job = names.emplace_back();
-    for (std::string line; std::getline(lines, line);) {
-      const auto row = nlohmann::json::parse(line);
-      if (row["event"] == "start") CHECK(row["metrics"] == std::vector<std::string>{"loss", "rmse"});
-      if (row["event"] != "epoch") continue;
+    CHECK(run.events("start").at(0)["metrics"] == std::vector<std::string>{"loss", "rmse"});
+    for (const nlohmann::json& row : run.events("epoch")) {
       for (const auto& [name, value] : row.items()) {
         if (name.starts_with("train_") || name.starts_with("test_")) of_job.push_back(name);
       }

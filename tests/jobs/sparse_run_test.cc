@@ -1,7 +1,6 @@
 // Whole runs of sparse jobs: what they write, how they end, and that evaluation finds the same.
 #include <atomic>
 #include <new>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -11,13 +10,13 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/report/json.h"
-#include "jobs/report/run_directory.h"
 #include "jobs/run/data/dataset_verification.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/inspection.h"
 #include "jobs/run/sparse/sparse_methods.h"
 #include "jobs/run/trainer.h"
 #include "tests/jobs/job_text.h"
+#include "tests/jobs/recorded_run.h"
 #include "tests/support/error_kind.h"
 #include "tests/support/reference_logistic.h"
 #include "tests/support/sparse_data.h"
@@ -29,11 +28,11 @@ namespace {
 
 constexpr double kL1 = 0.004;
 
-class SparseRun {
+class SparseRun : public RecordedRun {
  public:
   SparseRun() {
-    tests::write_text(root_ / "train.libsvm", tests::libsvm_text(train_));
-    tests::write_text(root_ / "test.libsvm", tests::libsvm_text(tests::make_sparse_rows({.rows = 150}, 22)));
+    tests::write_text(root() / "train.libsvm", tests::libsvm_text(train_));
+    tests::write_text(root() / "test.libsvm", tests::libsvm_text(tests::make_sparse_rows({.rows = 150}, 22)));
   }
 
   static JobOptions job(const std::string& scheme, const std::vector<std::string>& overrides = {}) {
@@ -47,37 +46,9 @@ class SparseRun {
                  overrides);
   }
 
-  RunSummary train(const JobOptions& job, const std::atomic<int>* stop_signal = nullptr) {
-    RunDirectory directory(output(), job.name);
-    RunContext context = this->context();
-    context.output_directory = output().string();
-    context.stop_signal = stop_signal;
-    context.observers = {&directory};
-    return jobs::train(job, context);
-  }
-
-  RunContext context() const {
-    RunContext context;
-    context.data_root = root_.path().string();
-    return context;
-  }
-  std::filesystem::path output() const { return root_ / "run"; }
-  std::filesystem::path root() const { return root_.path(); }
   const dataflow::SparseRows& train_rows() const { return train_; }
 
-  std::vector<nlohmann::json> events(const std::string& name) const {
-    std::vector<nlohmann::json> found;
-    std::istringstream lines(tests::read_text(output() / "metrics.jsonl"));
-    for (std::string line; std::getline(lines, line);) {
-      const auto event = nlohmann::json::parse(line);
-      if (event["event"] == name) found.push_back(event);
-    }
-    return found;
-  }
-  nlohmann::json summary() const { return nlohmann::json::parse(tests::read_text(output() / "summary.json")); }
-
  private:
-  tests::TemporaryDirectory root_;
   dataflow::SparseRows train_ = tests::make_sparse_rows({}, 21);
 };
 
@@ -160,8 +131,7 @@ TEST_CASE("sparse run: delayed_proximal ends at the minimum and writes the files
   CHECK(std::ranges::count(tensors[0].values, 0.0F) == 60 - summary.sparse->non_zeros);
 
   const JobOptions saved = load_for_evaluation((run.output() / "job.txtpb").string(), {});
-  const EvaluationResult again =
-      evaluate_run(saved, (run.output() / "model.safetensors").string(), summary.model_sha256, run.context());
+  const EvaluationResult again = evaluate_run(saved, run.model(), summary.model_sha256, run.context());
   CHECK(again.scores.value("accuracy") == *summary.test.value("accuracy"));
   CHECK(again.scores.value("loss") == *summary.test.value("loss"));
   CHECK(again.examples == 150);
@@ -180,8 +150,7 @@ TEST_CASE("sparse run: hogwild lowers the loss and is judged by the model that i
   CHECK(epochs.back()["learning_rate"] == Approx(0.1));
   CHECK_FALSE(epochs.back().contains("step"));
   const JobOptions saved = load_for_evaluation((run.output() / "job.txtpb").string(), {});
-  const EvaluationResult again =
-      evaluate_run(saved, (run.output() / "model.safetensors").string(), summary.model_sha256, run.context());
+  const EvaluationResult again = evaluate_run(saved, run.model(), summary.model_sha256, run.context());
   CHECK(again.scores.value("loss") == *summary.test.value("loss"));
 }
 
@@ -265,6 +234,7 @@ TEST_CASE("sparse run: steps that are too long diverge, and only a finite model 
   CHECK(none.model_sha256.empty());
   CHECK_FALSE(std::filesystem::exists(at_once.output() / "model.safetensors"));
   CHECK(at_once.summary()["test_loss"].is_null());
+  CHECK(at_once.summary()["best_test_accuracy"].is_null());
 
   // The first epoch has the learning rate 0.
   SparseRun later;
@@ -304,7 +274,7 @@ TEST_CASE("sparse run: what needs a model of layers is refused") {
   CHECK(tests::kind_of_failure([&] { inspect(job); }) == ErrorKind::kInvalidJob);
   CHECK(tests::kind_of_failure([&] { verify_dataset(job, run.context().data_root); }) == ErrorKind::kInvalidJob);
   const RunSummary summary = run.train(job);
-  const std::string model = (run.output() / "model.safetensors").string();
+  const std::string model = run.model();
   const auto evaluate = [&](const EvaluationOptions& options) {
     return tests::kind_of_failure([&] { evaluate_run(job, model, summary.model_sha256, run.context(), options); });
   };

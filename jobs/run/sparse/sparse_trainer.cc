@@ -146,7 +146,7 @@ class SparseTrainer {
       const SparseEpoch done = train_epoch(epoch);
       const int signal = agreement_.now({.stop_signal = own_signal()}).stop_signal;
       if (done.is_whole) {
-        count_epoch(epoch);
+        summary_.epochs = epoch;
         tell_observers(context_.observers, &RunObserver::on_epoch, row(epoch));
         if (!done.warning.empty()) tell_observers(context_.observers, &RunObserver::on_warning, done.warning);
       }
@@ -154,17 +154,12 @@ class SparseTrainer {
       if (const std::string problem = divergence(model); !problem.empty()) return end_diverged(problem);
       finite_ = {epoch, std::move(model), summary_.test, last_.progress};
       if (!done.is_whole) return stop(signal);
+      const std::string& judged = dataflow::score_of(summary_.metrics).name;
+      summary_.best_test = order_of(summary_.metrics).better(summary_.test.value(judged), summary_.best_test);
       refuse_save_requests();
       if (done.has_ended) return;
       if (signal != 0) return stop(signal);
     }
-  }
-
-  // All processes have ended the epoch.
-  void count_epoch(int epoch) {
-    summary_.epochs = epoch;
-    const std::string& judged = dataflow::score_of(summary_.metrics).name;
-    summary_.best_test = order_of(summary_.metrics).better(summary_.test.value(judged), summary_.best_test);
   }
 
   int own_signal() const { return context_.stop_signal == nullptr ? 0 : context_.stop_signal->load(); }
