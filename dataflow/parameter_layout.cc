@@ -128,20 +128,7 @@ void ParameterLayout::read(engine::Device& device, const ParameterEntry& entry, 
 
 std::vector<NamedTensor> ParameterLayout::to_canonical(engine::Device& device, const float* vector, VectorPart part,
                                                        std::vector<NamedTensor> memory) const {
-  std::vector<NamedTensor> tensors = std::move(memory);
-  std::size_t count = 0;
-  for (const ParameterEntry& entry : entries_) {
-    if (!is_in(part, entry)) continue;
-    ARBALEST_CHECK(!entry.spec.part);
-    if (count == tensors.size()) tensors.emplace_back();
-    NamedTensor& tensor = tensors[count++];
-    tensor.name = entry.name;
-    tensor.shape = entry.spec.shape;
-    tensor.values.resize(static_cast<std::size_t>(entry.spec.shape.elements()));
-    read(device, entry, vector, tensor.values);
-  }
-  tensors.resize(count);
-  return tensors;
+  return whole_tensors({this, &device, vector}, part, {}, std::move(memory));
 }
 
 void ParameterLayout::from_canonical(engine::Device& device, std::span<const NamedTensor> tensors, float* vector,

@@ -8,8 +8,10 @@
 namespace arbalest::engine {
 
 struct ElementRange {
-  std::int64_t begin = 0;
+  std::int64_t begin = 0;  // elements [begin, end)
   std::int64_t end = 0;
+
+  std::int64_t elements() const noexcept { return end - begin; }
 };
 
 // Calls body(range, is_inside) for the pieces of `whole` that lie inside one of `ranges` and between them, in order.

@@ -1,5 +1,5 @@
-// Asynchronous SGD: learners push gradients to a server as they complete them, and go on from the server's weights. Of
-// several processes each serves a shard of the weights (shards/sharded_pushes.h).
+// Asynchronous SGD: learners push gradients to a server as they complete them, and go on from the server's weights.
+// With several processes, each process serves one shard of the weights (shards/sharded_pushes.h).
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +14,6 @@ namespace arbalest::scheduler {
 
 using engine::StepParameters;
 using learners::Learner;
-using learners::LearnerPool;
 using learners::Ticket;
 
 void Scheduler::restart_pushes() {
@@ -28,16 +27,13 @@ void Scheduler::restart_pushes() {
 
 void Scheduler::restart_sharded() {
   if (!sharded_) {
-    LearnerPool& first = *pools_.front();
-    const dataflow::ParameterLayout& layout = first.training_plan().parameters();
-    const sma::CenterSizes sizes{layout.moving_elements(), layout.statistic_elements(), layout.frozen_elements()};
     const auto take = [this](const Ticket& ticket, std::size_t learner, dataflow::BatchRing& ring, Progress& results) {
       take_result({ticket, learner, &ring}, results);
     };
     const auto report = [this](std::uint32_t learner, std::uint64_t mini_batch, std::int32_t refused) {
       report_refused(fmt::format("learner {}", learner), mini_batch, refused);
     };
-    sharded_ = std::make_unique<ShardedPushes>(world_, first.device(), sizes, ShardedPushes::Calls{take, report});
+    sharded_ = std::make_unique<ShardedPushes>(world_, pools_.front()->device(), ShardedPushes::Calls{take, report});
   }
   sharded_->restart(synchronizer_, learners_, share_);
   is_gathered_ = true;  // until somebody pushes, all processes have the weights that they give to their servers
@@ -104,8 +100,8 @@ void Scheduler::take_push(Progress& results) {
   while (!push.tasks.empty()) take_result({push.tasks.pop(), number, pushes_.ring}, results);
   const std::int64_t staleness = pushes_.dispatcher.complete(number);
   ++results.staleness[staleness];
-  const float scale = synchronizer_.options().scale_by_staleness ? 1.0F / static_cast<float>(staleness + 1) : 1.0F;
-  synchronizer_.push(number, last_tasks_[number].done, push.learning_rate * scale);
+  synchronizer_.push(number, last_tasks_[number].done,
+                     sma::rate_of_push(synchronizer_.options(), push.learning_rate, staleness));
   push.unchecked = last_tasks_[number].task;
   ++rounds_;
 }

@@ -1,4 +1,5 @@
-// The advice to users whose training diverges, by scheme. Messages about divergence take their advice from here only.
+// The advice to users whose training diverges, by scheme. The messages of a run that has diverged take theirs from
+// here.
 //
 // Learners that do not wait for each other act like a momentum of about 1 - 1/k, for k learners (Mitliagkas et al.,
 // "Asynchrony begets momentum", 2016). The optimizer's momentum comes on top of that.

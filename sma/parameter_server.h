@@ -1,6 +1,6 @@
 // The central model w* of asynchronous SGD and its optimizer: a server that applies each learner's gradient as it comes
 // (Dean et al., "Large scale distributed deep networks", NIPS 2012: Downpour SGD). w* lies on the first device, and all
-// work on it is enqueued on one stream, in the order of the pushes. Of several processes each has a server of its own,
+// work on it is enqueued on one stream, in the order of the pushes. With several processes, each process has a server,
 // whose vectors are one shard of the flat vectors (sma/shards/shards.h).
 #pragma once
 
@@ -14,6 +14,7 @@
 #include "engine/passes/weight_update.h"
 #include "engine/update_rule.h"
 #include "sma/center.h"
+#include "sma/options.h"
 
 namespace arbalest::sma {
 
@@ -35,6 +36,11 @@ struct Push {
   bool is_elsewhere = false;              // whether these are on another device than the server
   float learning_rate = 0.0F;
 };
+
+// The learning rate of a push with this staleness.
+inline float rate_of_push(const Options& options, float rate, std::int64_t staleness) {
+  return options.scale_by_staleness ? rate / static_cast<float>(staleness + 1) : rate;
+}
 
 class ParameterServer {
  public:

@@ -103,8 +103,8 @@ class Synchronizer {
   // kServer, in one process. Pushes the gradient of replica number `learner` over all devices, after `ready`. Returns
   // the event after which the gradient may change.
   engine::Event push(std::size_t learner, const engine::Event& ready, float learning_rate);
-  // kServer. The server's weights on the first device; they are complete after server().pushed(). Of several processes
-  // each serves its own shard: the other elements are as old as the last time that somebody has written them.
+  // kServer. The server's weights on the first device; they are complete after server().pushed(). With several
+  // processes, each process serves one shard: the other elements are stale until Scheduler::gather_server_weights().
   float* server_weights() const { return center_->present(0); }
   ParameterServer& server() { return *server_; }
   engine::Stream& server_stream() const { return center_->stream(0); }

@@ -25,6 +25,13 @@ void for_each_run(const ParameterSpec& spec, const Copy& copy) {
   }
 }
 
+// Writes the part `spec` of the whole parameter, in canonical order.
+void put_part(const ParameterSpec& spec, std::span<const float> part, std::span<float> whole) {
+  for_each_run(spec, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::copy_n(part.begin() + from, count, whole.begin() + to);
+  });
+}
+
 // The bytes of a device's part, in canonical order.
 std::string read_part(const DeviceVector& of, const ParameterEntry& entry) {
   std::vector<float> values(static_cast<std::size_t>(entry.spec.shape.elements()));
@@ -56,12 +63,6 @@ std::vector<float> take_part(const ParameterSpec& spec, std::span<const float> w
     std::copy_n(whole.begin() + from, count, part.begin() + to);
   });
   return part;
-}
-
-void put_part(const ParameterSpec& spec, std::span<const float> part, std::span<float> whole) {
-  for_each_run(spec, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
-    std::copy_n(part.begin() + from, count, whole.begin() + to);
-  });
 }
 
 std::vector<NamedTensor> gather_parts(std::span<const DeviceVector> vectors, VectorPart part,
@@ -102,6 +103,7 @@ std::vector<NamedTensor> whole_tensors(const DeviceVector& own, VectorPart part,
     if (count == tensors.size()) tensors.emplace_back();
     NamedTensor& tensor = tensors[count++];
     if (entry.spec.part) {
+      ARBALEST_CHECK(taken < gathered.size());
       tensor = gathered[taken++];
       continue;
     }

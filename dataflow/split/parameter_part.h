@@ -10,9 +10,8 @@
 
 namespace arbalest::dataflow {
 
-// Values in canonical order: take_part() returns the part `spec` of the whole parameter, put_part() writes it there.
+// Returns the part `spec` of the whole parameter. Both are in canonical order.
 std::vector<float> take_part(const ParameterSpec& spec, std::span<const float> whole);
-void put_part(const ParameterSpec& spec, std::span<const float> part, std::span<float> whole);
 
 // A flat vector on a device.
 struct DeviceVector {

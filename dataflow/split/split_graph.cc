@@ -146,7 +146,7 @@ class GraphSplitter {
     forms_[at(node.output)].own = add(std::move(sum));
   }
 
-  // Keeps the columns where they are, if nothing but they exist of the input. Returns false if the layer cannot.
+  // If the input exists only as columns, runs the layer on the columns. Returns false if it cannot.
   bool add_on_columns(const Graph::Node& node) {
     const Forms& input = forms_[at(node.inputs[0])];
     if (node.inputs.size() != 1 || input.own >= 0) return false;

@@ -32,6 +32,8 @@ void attempt(std::string& failure, const std::function<void()>& write) {
 
 fs::path checkpoints_of(const fs::path& run_directory) { return run_directory / "checkpoints"; }
 
+bool has_checkpoints(const fs::path& run_directory) { return !list_checkpoints(checkpoints_of(run_directory)).empty(); }
+
 CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const CheckpointOptions& options, ScoreOrder order,
                                  std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best)
     : run_directory_(run_directory),

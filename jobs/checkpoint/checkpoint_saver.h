@@ -104,5 +104,7 @@ class CheckpointSaver {
 
 // The directory of a run's checkpoints.
 std::filesystem::path checkpoints_of(const std::filesystem::path& run_directory);
+// Whether it is there and holds a checkpoint.
+bool has_checkpoints(const std::filesystem::path& run_directory);
 
 }  // namespace arbalest::jobs

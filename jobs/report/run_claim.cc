@@ -34,11 +34,6 @@ namespace {
                process ? fmt::format("process {}", *process) : "another process", directory.string());
 }
 
-bool has_checkpoints(const fs::path& directory) {
-  std::error_code error;
-  return fs::exists(checkpoints_of(directory), error) && !list_checkpoints(checkpoints_of(directory)).empty();
-}
-
 [[noreturn]] void fail_used(const fs::path& directory, const char* file) {
   if (is_running(directory)) fail_running(directory);
   engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}{} choose another directory with --output",

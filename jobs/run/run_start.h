@@ -14,6 +14,4 @@ RunStart describe_run(const JobOptions& job, const Session& session, EvaluationS
 // The names of the job's devices; of several processes, those of each with its rank: "rank 1: cpu:1".
 std::vector<std::string> device_names(const std::vector<engine::DeviceSpec>& devices, engine::process::World& world);
 
-// The metric by which the job's model is judged.
-
 }  // namespace arbalest::jobs

@@ -25,21 +25,16 @@ std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(el
 
 }  // namespace
 
-// A learner's weights and gradients are copied to one vector of its own; its letters to the servers, and those of the
-// servers to it, are as long together, and so are those that this process receives and sends as a server.
+// Each learner takes five vectors: its staging buffer, the weights that it receives, the gradients that it sends, and
+// at the servers the gradients that they receive and the weights that they send. The servers' shards add up to one
+// vector.
 std::size_t ShardedPushes::host_bytes(int learners, const sma::CenterSizes& sizes) {
   constexpr std::size_t kVectors = 5;
   return kVectors * static_cast<std::size_t>(learners) * bytes_of(sizes.elements + sizes.frozen);
 }
 
-ShardedPushes::ShardedPushes(engine::process::World& world, engine::Device& device, const sma::CenterSizes& sizes,
-                             Calls calls)
-    : world_(world),
-      device_(device),
-      sizes_(sizes),
-      calls_(std::move(calls)),
-      shards_(sizes, world.size()),
-      protocol_(world.rank(), world.size(), *this) {
+ShardedPushes::ShardedPushes(engine::process::World& world, engine::Device& device, Calls calls)
+    : world_(world), device_(device), calls_(std::move(calls)), protocol_(world.rank(), world.size(), *this) {
   world_.mailbox().on_arrival([this] { completions_.add(kWake); });
 }
 
@@ -54,13 +49,12 @@ void ShardedPushes::restart(sma::Synchronizer& synchronizer, std::span<Learner* 
   const std::lock_guard lock(mutex_);
   synchronizer_ = &synchronizer;
   first_ = static_cast<std::size_t>(share.first);
-  period_ = synchronizer.options().period;
-  scales_by_staleness_ = synchronizer.options().scale_by_staleness;
+  const sma::CenterSizes& sizes = shards().whole();
   own_.resize(learners.size());
   for (std::size_t j = 0; j < learners.size(); ++j) {
     own_[j].learner = learners[j];
     if (own_[j].staging.data() == nullptr)
-      own_[j].staging = device_.allocate_host(bytes_of(sizes_.elements + sizes_.frozen));
+      own_[j].staging = device_.allocate_host(bytes_of(sizes.elements + sizes.frozen));
     if (own_[j].scale.data() == nullptr) own_[j].scale = device_.allocate_host(sizeof(float));
   }
   served_ = std::vector<Served>(static_cast<std::size_t>(share.all));
@@ -186,14 +180,14 @@ void ShardedPushes::report(engine::Stream& stream, Event event, std::size_t numb
   stream.report(completions_, static_cast<std::uint64_t>(event) << kEventShift | number);
 }
 
-bool ShardedPushes::has_batches() { return ring_->can_hand_out(period_); }
+bool ShardedPushes::has_batches() { return ring_->can_hand_out(options().period); }
 
 void ShardedPushes::start(std::size_t learner) {
   Own& of = own(learner);
   of.step = grants_.front().step;
   if (--grants_.front().pushes == 0) grants_.pop_front();
   of.batches.clear();
-  for (int i = 0; i < period_; ++i) {
+  for (int i = 0; i < options().period; ++i) {
     const auto batch = ring_->next();
     ARBALEST_CHECK(batch.has_value());  // training batches never end
     of.batches.push_back(*batch);
@@ -201,7 +195,7 @@ void ShardedPushes::start(std::size_t learner) {
 }
 
 void ShardedPushes::keep_weights(int from, const ShardLetter& weights) {
-  const sma::Shard shard = shards_.of(from);
+  const engine::ElementRange shard = shards().of(from);
   ARBALEST_CHECK(static_cast<std::int64_t>(weights.numbers().size()) == shard.elements());
   std::ranges::copy(weights.numbers(), own(weights.header().learner).staging.as<float>() + shard.begin);
 }
@@ -209,10 +203,11 @@ void ShardedPushes::keep_weights(int from, const ShardLetter& weights) {
 void ShardedPushes::compute(std::size_t number) {
   Own& of = own(number);
   Learner& learner = *of.learner;
+  const sma::CenterSizes& sizes = shards().whole();
   auto* staging = of.staging.as<float>();
   engine::Stream& stream = learner.stream();
-  if (sizes_.frozen > 0) {  // a learner gets them with the weights, and nobody changes them
-    stream.copy(staging + sizes_.elements, learner.weights() + sizes_.elements, bytes_of(sizes_.frozen),
+  if (sizes.frozen > 0) {  // a learner gets them with the weights, and nobody changes them
+    stream.copy(staging + sizes.elements, learner.weights() + sizes.elements, bytes_of(sizes.frozen),
                 "copy of frozen parameters");
   }
   learner.pull(staging, {});
@@ -222,12 +217,12 @@ void ShardedPushes::compute(std::size_t number) {
     Ticket& task = of.tasks.emplace_back(learner.gradient(of.batches[i], of.step));
     i + 1 < of.batches.size() ? learner.update(task, {}) : learner.push(task);
   }
-  const std::int64_t trainable = sizes_.trainable();
-  stream.copy(staging, learner.pushed(period_), bytes_of(trainable), "copy of the gradient");
-  if (sizes_.statistics > 0) {
-    stream.copy(staging + trainable, learner.gradient() + trainable, bytes_of(sizes_.statistics), "copy of statistics");
+  const std::int64_t trainable = sizes.trainable();
+  stream.copy(staging, learner.pushed(options().period), bytes_of(trainable), "copy of the gradient");
+  if (sizes.statistics > 0) {
+    stream.copy(staging + trainable, learner.gradient() + trainable, bytes_of(sizes.statistics), "copy of statistics");
   }
-  if (const float* scale = learner.gradient_scale(period_)) {
+  if (const float* scale = learner.gradient_scale(options().period)) {
     stream.copy(of.scale.data(), scale, sizeof(float), "copy of the gradient's scale");
   } else {
     *of.scale.as<float>() = 1.0F;
@@ -243,7 +238,7 @@ void ShardedPushes::finish_computed(std::size_t number) {
 
 ShardLetter ShardedPushes::gradient(std::size_t learner, int to) {
   Own& of = own(learner);
-  const sma::Shard shard = shards_.of(to);
+  const engine::ElementRange shard = shards().of(to);
   ShardLetter push({.kind = LetterKind::kPush,
                     .learner = static_cast<std::uint32_t>(learner),
                     .learning_rate = of.step.learning_rate,
@@ -256,7 +251,7 @@ ShardLetter ShardedPushes::gradient(std::size_t learner, int to) {
 
 void ShardedPushes::read_weights(std::size_t learner) {
   Served& of = served_[learner];
-  const sma::Shard shard = shards_.of(world_.rank());
+  const engine::ElementRange shard = shards().of(world_.rank());
   of.weights = ShardLetter({.kind = LetterKind::kWeights, .learner = static_cast<std::uint32_t>(learner)},
                            static_cast<std::size_t>(shard.elements()));
   engine::Stream& stream = synchronizer_->server_stream();
@@ -272,13 +267,13 @@ void ShardedPushes::apply(ShardLetter push, std::int64_t staleness) {
   of.push = std::move(push);
   of.scale = header.gradient_scale;
   const float* gradient = of.push.numbers().data();
-  const float divisor = scales_by_staleness_ ? static_cast<float>(staleness + 1) : 1.0F;
-  of.applied = synchronizer_->server().push({.learner = header.learner,
-                                             .gradient = gradient,
-                                             .statistics = gradient,
-                                             .gradient_scale = &of.scale,
-                                             .is_elsewhere = true,
-                                             .learning_rate = header.learning_rate / divisor});
+  of.applied =
+      synchronizer_->server().push({.learner = header.learner,
+                                    .gradient = gradient,
+                                    .statistics = gradient,
+                                    .gradient_scale = &of.scale,
+                                    .is_elsewhere = true,
+                                    .learning_rate = sma::rate_of_push(options(), header.learning_rate, staleness)});
   ++applying_;
   report(synchronizer_->server_stream(), kApplied, header.learner);
   const bool is_own = header.learner >= first_ && header.learner < first_ + own_.size();

@@ -45,7 +45,7 @@ class ShardedPushes final : private sma::ShardWork {
   static std::size_t host_bytes(int learners, const sma::CenterSizes& sizes);
 
   // `device`: that of the server. All must outlive it.
-  ShardedPushes(engine::process::World& world, engine::Device& device, const sma::CenterSizes& sizes, Calls calls);
+  ShardedPushes(engine::process::World& world, engine::Device& device, Calls calls);
   ~ShardedPushes();
   ShardedPushes(const ShardedPushes&) = delete;
   ShardedPushes& operator=(const ShardedPushes&) = delete;
@@ -112,19 +112,17 @@ class ShardedPushes final : private sma::ShardWork {
   void apply(sma::ShardLetter push, std::int64_t staleness) override;
   void send(int to, sma::ShardLetter letter) override;
 
+  const sma::Shards& shards() const { return synchronizer_->shards(); }
+  const sma::Options& options() const { return synchronizer_->options(); }
   Own& own(std::size_t learner) { return own_[learner - first_]; }
   void report(engine::Stream& stream, Event event, std::size_t number);
 
   engine::process::World& world_;
   engine::Device& device_;
-  const sma::CenterSizes sizes_;
   const Calls calls_;
-  sma::Shards shards_;
   sma::Synchronizer* synchronizer_ = nullptr;
   dataflow::BatchRing* ring_ = nullptr;
   std::size_t first_ = 0;  // number of the first learner of this process
-  int period_ = 1;
-  bool scales_by_staleness_ = false;
 
   std::mutex mutex_;  // guards all below but completions_, and what they refer to
   std::condition_variable changed_;

@@ -104,7 +104,6 @@ class alignas(kLinePair) HogwildFactorization::Worker {
   }
 
   std::int64_t done() const noexcept { return done_; }
-  double loss() const noexcept { return loss_; }
 
  private:
   void step(const Rating& rating) {
@@ -123,7 +122,6 @@ class alignas(kLinePair) HogwildFactorization::Worker {
     store_relaxed(user[width], kept * user_bias - pull);
     store_relaxed(item[width], kept * item_bias - pull);
     change_ -= pull;
-    loss_ += double{error} * error;
   }
 
   FactorizationModel& model_;
@@ -137,7 +135,6 @@ class alignas(kLinePair) HogwildFactorization::Worker {
   float mean_ = 0.0F;    // m when it was last read
   float change_ = 0.0F;  // of m since then
   std::int64_t done_ = 0;
-  double loss_ = 0.0;
 };
 
 HogwildFactorization::HogwildFactorization(std::span<const Rating> ratings, FactorizationModel model,
@@ -182,12 +179,8 @@ FactorizationEpoch HogwildFactorization::epoch(std::uint64_t number, float learn
       },
       [] {});
   FactorizationEpoch done;
-  for (const Worker& worker : workers) {
-    done.ratings += worker.done();
-    done.loss += worker.loss();
-  }
+  for (const Worker& worker : workers) done.ratings += worker.done();
   done.is_whole = done.ratings == ratings;
-  if (done.ratings > 0) done.loss /= static_cast<double>(done.ratings);
   return done;
 }
 

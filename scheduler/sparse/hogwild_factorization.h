@@ -53,7 +53,6 @@ struct FactorizationOptions {
 struct FactorizationEpoch {
   bool is_whole = true;      // false: a stop signal ended it early
   std::int64_t ratings = 0;  // trained
-  double loss = 0.0;         // mean of the squared errors, each before its step
 };
 
 class HogwildFactorization {

@@ -6,31 +6,26 @@
 #include <span>
 #include <vector>
 
+#include "engine/element_range.h"
 #include "engine/passes/weight_update.h"
 #include "engine/process/operations/slices.h"
 #include "sma/center.h"
 
 namespace arbalest::sma {
 
-struct Shard {
-  std::int64_t begin = 0;  // elements [begin, end) of the flat vectors
-  std::int64_t end = 0;
-
-  std::int64_t elements() const noexcept { return end - begin; }
-};
-
 class Shards {
  public:
   explicit Shards(const CenterSizes& sizes, int processes = 1)
-      : sizes_(sizes), processes_(processes), slices_(static_cast<std::size_t>(sizes.elements), processes, 1) {}
+      : sizes_(sizes), slices_(static_cast<std::size_t>(sizes.elements), processes, 1) {}
 
-  int processes() const noexcept { return processes_; }
-  Shard of(int process) const {
+  // The vectors that are cut.
+  const CenterSizes& whole() const noexcept { return sizes_; }
+  engine::ElementRange of(int process) const {
     return {static_cast<std::int64_t>(slices_.begin(process)), static_cast<std::int64_t>(slices_.begin(process + 1))};
   }
   // The trainable elements of a shard.
-  Shard trainable_of(int process) const {
-    const Shard shard = of(process);
+  engine::ElementRange trainable_of(int process) const {
+    const engine::ElementRange shard = of(process);
     return {std::min(shard.begin, sizes_.trainable()), std::min(shard.end, sizes_.trainable())};
   }
   CenterSizes sizes_of(int process) const {
@@ -39,7 +34,7 @@ class Shards {
   }
   // The parts of `ranges` in a shard, counted from its begin.
   std::vector<engine::UpdateRange> cut(std::span<const engine::UpdateRange> ranges, int process) const {
-    const Shard shard = of(process);
+    const engine::ElementRange shard = of(process);
     std::vector<engine::UpdateRange> parts;
     for (engine::UpdateRange range : ranges) {
       range.begin = std::max(range.begin, shard.begin) - shard.begin;
@@ -51,7 +46,6 @@ class Shards {
 
  private:
   CenterSizes sizes_;
-  int processes_;
   engine::process::Slices slices_;
 };
 

@@ -16,12 +16,6 @@ namespace {
 
 using dataflow::DenseSplit;
 
-std::shared_ptr<const dataflow::Layer> split_dense(std::int64_t units, DenseSplit split) {
-  dataflow::DenseLayer::Options options{.units = units};
-  options.split = split;
-  return std::make_shared<dataflow::DenseLayer>(options);
-}
-
 // Its exchanges are of every kind: a split by columns, then by rows, by rows alone and by columns alone.
 std::vector<dataflow::LayerDescription> split_network() {
   const auto relu = std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu);
@@ -30,13 +24,13 @@ std::vector<dataflow::LayerDescription> split_network() {
   conv.window = {{3, 3}, {1, 1}};
   return {{"conv", {"image"}, std::make_shared<dataflow::Conv2dLayer>(conv)},
           {"relu0", {"conv"}, relu},
-          {"dense1", {"relu0"}, split_dense(12, DenseSplit::kColumns)},
+          {"dense1", {"relu0"}, dense_layer(12, DenseSplit::kColumns)},
           {"relu1", {"dense1"}, relu},
           {"drop1", {"relu1"}, std::make_shared<dataflow::DropoutLayer>(0.3F)},
-          {"dense2", {"drop1"}, split_dense(6, DenseSplit::kRows)},
-          {"dense3", {"dense2"}, split_dense(10, DenseSplit::kRows)},
-          {"dense4", {"dense3"}, split_dense(6, DenseSplit::kColumns)},
-          {"logits", {"dense4"}, split_dense(3, DenseSplit::kNone)},
+          {"dense2", {"drop1"}, dense_layer(6, DenseSplit::kRows)},
+          {"dense3", {"dense2"}, dense_layer(10, DenseSplit::kRows)},
+          {"dense4", {"dense3"}, dense_layer(6, DenseSplit::kColumns)},
+          {"logits", {"dense4"}, dense_layer(3)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()},
           {"accuracy", {"logits", "label"}, std::make_shared<dataflow::AccuracyLayer>()}};
 }

@@ -20,20 +20,14 @@ constexpr DenseSplit kNone = DenseSplit::kNone;
 constexpr DenseSplit kColumns = DenseSplit::kColumns;
 constexpr DenseSplit kRows = DenseSplit::kRows;
 
-std::shared_ptr<const dataflow::Layer> dense(std::int64_t units, DenseSplit split) {
-  dataflow::DenseLayer::Options options{.units = units};
-  options.split = split;
-  return std::make_shared<dataflow::DenseLayer>(options);
-}
-
 // Dense layers with 72 inputs and 24 units, and with 24 inputs and 40 units, before the logits.
 RigOptions options_with(DenseSplit first, DenseSplit second) {
   const std::string core = "cpu:" + std::to_string(engine::host::allowed_cores().front());
   RigOptions options = options_on(std::vector<std::string>(kDevices, core), std::vector<int>(kDevices, 1));
-  options.layers = {{"first", {"image"}, dense(24, first)},
+  options.layers = {{"first", {"image"}, dense_layer(24, first)},
                     {"relu", {"first"}, std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu)},
-                    {"second", {"relu"}, dense(40, second)},
-                    {"logits", {"second"}, dense(3, kNone)},
+                    {"second", {"relu"}, dense_layer(40, second)},
+                    {"logits", {"second"}, dense_layer(3, kNone)},
                     {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
   options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);
   return options;

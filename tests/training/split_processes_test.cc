@@ -30,12 +30,6 @@ using tests::TrainingRig;
 
 constexpr int kSteps = 9;
 
-std::shared_ptr<const dataflow::Layer> dense(std::int64_t units, DenseSplit split) {
-  dataflow::DenseLayer::Options options{.units = units};
-  options.split = split;
-  return std::make_shared<dataflow::DenseLayer>(options);
-}
-
 // Data-parallel layers before layers that are split by columns, by rows, and by columns again.
 std::vector<dataflow::LayerDescription> network() {
   const auto relu = std::make_shared<dataflow::ActivationLayer>(engine::ActivationKind::kRelu);
@@ -46,12 +40,12 @@ std::vector<dataflow::LayerDescription> network() {
   return {{"conv", {"image"}, std::make_shared<dataflow::Conv2dLayer>(conv)},
           {"norm", {"conv"}, norm},
           {"relu0", {"norm"}, relu},
-          {"dense1", {"relu0"}, dense(24, DenseSplit::kColumns)},
+          {"dense1", {"relu0"}, tests::dense_layer(24, DenseSplit::kColumns)},
           {"relu1", {"dense1"}, relu},
           {"drop1", {"relu1"}, std::make_shared<dataflow::DropoutLayer>(0.3F)},
-          {"dense2", {"drop1"}, dense(7, DenseSplit::kRows)},
-          {"dense3", {"dense2"}, dense(12, DenseSplit::kColumns)},
-          {"logits", {"dense3"}, dense(3, DenseSplit::kNone)},
+          {"dense2", {"drop1"}, tests::dense_layer(7, DenseSplit::kRows)},
+          {"dense3", {"dense2"}, tests::dense_layer(12, DenseSplit::kColumns)},
+          {"logits", {"dense3"}, tests::dense_layer(3)},
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 

@@ -24,6 +24,7 @@
 #include "tests/support/evaluation.h"
 #include "tests/support/skip.h"
 #include "tests/support/small_training.h"
+#include "tests/support/weights.h"
 
 namespace arbalest::tests {
 
@@ -178,17 +179,12 @@ TEST_CASE("a saved split model is the whole model, and goes on split, whole and 
     rig.run(6);
     return rig.scheduler().snapshot();
   };
-  const auto values_of = [](const Model& model) {
-    std::vector<float> values;
-    for (const auto& tensor : model) values.insert(values.end(), tensor.values.begin(), tensor.values.end());
-    return values;
-  };
-  CHECK(values_of(go_on(options, two)) == values_of(expected));
-  CHECK(distance(values_of(go_on(split_options(network(kNone, kNone, kNone)), two)), values_of(expected)) < 1e-5);
+  CHECK(tests::flat(go_on(options, two)) == tests::flat(expected));
+  CHECK(distance(tests::flat(go_on(split_options(network(kNone, kNone, kNone)), two)), tests::flat(expected)) < 1e-5);
   RigOptions alone = options;
   alone.devices = {"cpu"};
   alone.learners = {1};
-  CHECK(values_of(go_on(alone, {1})) != values_of(expected));  // it has half of the mini-batches
+  CHECK(tests::flat(go_on(alone, {1})) != tests::flat(expected));  // it has half of the mini-batches
 }
 
 TEST_CASE("the devices of a split model exchange the bytes of the formula", "[split]") {

@@ -1,4 +1,4 @@
-// Parts of jobs without a graph that several kinds of them share.
+// Reads the learning rate of hogwild, and the devices and learners of jobs that train on CPUs only.
 #pragma once
 
 #include <set>

@@ -7,6 +7,7 @@
 
 #include "jobs/options/readers/learners_reader.h"
 #include "jobs/options/synchronization/hogwild_check.h"
+#include "jobs/options/synchronization/job_schemes.h"
 
 namespace arbalest::jobs {
 
@@ -55,15 +56,13 @@ std::vector<FieldIssue> synchronization_warnings(const v1::Synchronization& writ
     std::string text = sma::warning(phase.scheme, phase.learners, engine::momentum_of(options.optimizer.rule),
                                     phase.scaling == scheduler::RateScaling::kLinear, warms_up);
     if (!text.empty()) warnings.push_back({phase.path, std::move(text)});
-    const Coupling coupling = phase.scheme.coupling(phase.learners);
-    const bool takes_whole_steps = coupling == Coupling::kServer || coupling == Coupling::kShared;
-    if (takes_whole_steps && phase.scaling != scheduler::RateScaling::kKeep) {
+    if (!has_rounds(phase.scheme, phase.learners) && phase.scaling != scheduler::RateScaling::kKeep) {
       warnings.push_back(
           {phase.path,
            fmt::format(
                "each {} is a whole step, so {} learners take as many steps as one, and with_learners multiplies the "
                "learning rate of each besides; set with_learners: KEEP if the loss rises",
-               coupling == Coupling::kServer ? "push" : "mini-batch", phase.learners)});
+               phase.scheme.coupling(phase.learners) == Coupling::kServer ? "push" : "mini-batch", phase.learners)});
     }
     const bool is_of_job = phase.path == options.synchronization_path;  // and not of a switch
     // A switch may count the learners of this process only. With those of others no field is idle.

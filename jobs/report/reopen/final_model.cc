@@ -26,8 +26,6 @@ constexpr const char* kNoCheckpoints = "jobs over sparse rows, or with hogwild o
 
 bool is_sparse(const fs::path& run) { return is_sparse_job_file((run / kJobFile).string()); }
 
-bool has_checkpoints(const fs::path& run) { return !list_checkpoints(checkpoints_of(run)).empty(); }
-
 // "the best model at the end of an epoch by --checkpoint best, or the newest checkpoint by --checkpoint last"; "" if
 // the run has neither.
 std::string other_models(const fs::path& run) {

@@ -1,10 +1,10 @@
 #include "jobs/run/sparse/sparse_evaluation.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "dataflow/expected_tensors.h"
 #include "engine/error.h"
 #include "jobs/run/sparse/factorization_method.h"
 #include "jobs/run/sparse/factorization_model.h"
@@ -30,15 +30,12 @@ SparseTest score_logistic(const JobOptions& job, const std::string& model_path, 
 SparseTest score_ratings(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                          const std::string& data_root, std::vector<std::string>& warnings) {
   const std::vector<dataflow::NamedTensor> tensors = read_finite_model(model_path, sha256);
-  const std::vector<dataflow::NamedTensor> expected = initial_tensors(job);
-  const auto is_same = [](const dataflow::NamedTensor& a, const dataflow::NamedTensor& b) {
-    return a.name == b.name && a.shape == b.shape;
-  };
-  if (!std::ranges::equal(tensors, expected, is_same)) {
-    engine::fail(ErrorKind::kCheckpoint,
-                 "'{}' does not hold the model of its job.txtpb: matrix factorization of {} "
-                 "users and {} items, of width {}",
-                 model_path, expected[0].shape[0], expected[1].shape[0], expected[0].shape[1]);
+  std::vector<dataflow::ExpectedTensor> expected;
+  for (const dataflow::NamedTensor& tensor : initial_tensors(job)) expected.push_back({tensor.name, tensor.shape});
+  try {
+    dataflow::check_tensors(tensors, expected);
+  } catch (const engine::Error& error) {
+    engine::fail(error.kind(), "'{}' does not hold the model of its job.txtpb: {}", model_path, error.what());
   }
   return score_factorization(job, to_model(tensors),
                              load_rating_list(job, data_root, dataflow::Split::kTest, warnings));

@@ -1,4 +1,4 @@
-// The ways to train a model without a graph, epoch by epoch.
+// The ways to train a model without mini-batches (JobOptions::sparse), epoch by epoch.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The metrics of models that are trained without a graph's steps.
+// The metrics of models that are trained without mini-batches.
 #pragma once
 
 #include <initializer_list>
