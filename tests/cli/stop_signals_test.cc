@@ -71,7 +71,9 @@ TEST_CASE("stop signals: timeout stops a run politely") {
   const Completed result = Subprocess({"/bin/sh", "-c", command}, program.environment(), program.directory()).wait();
   INFO(result.err);
   CHECK(result.exit_code == 124);  // of timeout
-  CHECK_THAT(result.err, !ContainsSubstring("stopped at once"));
+  CHECK_THAT(result.err, ContainsSubstring("stopping and saving") && !ContainsSubstring("stopped at once"));
+  REQUIRE(std::filesystem::exists(program / "run/summary.json"));
+  CHECK(summary_of(program / "run")["status"] == "stopped");
 }
 
 }  // namespace arbalest::tests

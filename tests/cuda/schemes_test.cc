@@ -28,15 +28,11 @@ TEST_CASE("an evaluation in the middle of a round does not change a GPU's traini
       RigOptions options = options_on({"cuda:0"}, {3});
       options.synchronization = scheme;
       TrainingRig rig(options);
-      std::vector<float> weights;
       for (int stride = 0; stride < 6; ++stride) {
         rig.run(1);
         if (evaluates) rig.scheduler().evaluate(rig.test_ring());
       }
-      for (const auto& tensor : rig.scheduler().snapshot()) {
-        weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
-      }
-      return weights;
+      return model_weights(rig);
     };
     CHECK(train_on(true) == train_on(false));
   }

@@ -47,9 +47,7 @@ inline Trained train_through(RigOptions options, const std::vector<Phase>& phase
     trained.loss += rig.run(3).sums.loss();
   }
   trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
-  for (const auto& tensor : rig.scheduler().snapshot()) {
-    trained.weights.insert(trained.weights.end(), tensor.values.begin(), tensor.values.end());
-  }
+  trained.weights = model_weights(rig);
   return trained;
 }
 

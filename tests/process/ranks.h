@@ -39,12 +39,14 @@ inline std::vector<std::exception_ptr> errors_of_ranks(
   return errors;
 }
 
+// Tells the other ranks of an error, so that they do not wait.
+inline void announce(engine::process::World& world, const char* what) {
+  world.announce_failure(engine::Error(engine::ErrorKind::kInternal, what));
+}
+
 // Rethrows the error of the first rank that throws.
 inline void on_each_rank(int ranks, const RankBody& body,
                          const engine::process::WatchdogOptions& watchdog = {.peer_timeout_seconds = 60.0}) {
-  const auto announce = [](engine::process::World& world, const char* what) {  // the others must not wait
-    world.announce_failure(engine::Error(engine::ErrorKind::kInternal, what));
-  };
   for (const std::exception_ptr& error : errors_of_ranks(ranks, body, watchdog, announce)) {
     if (error) std::rethrow_exception(error);
   }

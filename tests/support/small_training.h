@@ -13,7 +13,9 @@
 #include "dataflow/layers/images/pool2d.h"
 #include "dataflow/layers/outputs/classification.h"
 #include "tests/support/catch.h"
+#include "tests/support/staleness.h"
 #include "tests/support/training_rig.h"
+#include "tests/support/weights.h"
 
 namespace arbalest::tests {
 
@@ -75,9 +77,7 @@ inline Trained train(const RigOptions& options) {
   Trained trained;
   trained.loss = rig.run(12).sums.loss();
   trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
-  for (const auto& tensor : rig.scheduler().snapshot()) {
-    trained.weights.insert(trained.weights.end(), tensor.values.begin(), tensor.values.end());
-  }
+  trained.weights = model_weights(rig);
   return trained;
 }
 
@@ -117,6 +117,23 @@ inline void check_diverges(TrainingRig& rig) {
     for (const float value : tensor.values) REQUIRE(std::isfinite(value));
   }
   CHECK_FALSE(rig.scheduler().evaluate(rig.test_ring()).examples == 0);  // a run may go back from there
+}
+
+// Changes the number of learners of a scheme without rounds. Each change keeps the model, and all learners train on.
+inline void check_resizes(RigOptions options, int mini_batches_of_step) {
+  options.learners = {1};
+  options.most_learners = 4;
+  TrainingRig rig(options);
+  for (const int learners : {1, 4, 2, 1, 3}) {
+    CAPTURE(learners);
+    const std::vector<float> model = model_weights(rig);
+    rig.resize({learners});
+    CHECK(same_bytes(model_weights(rig), model));
+    const scheduler::Progress progress = rig.run(4);
+    CHECK(progress.tasks == 4 * learners * mini_batches_of_step);
+    CHECK(count_of(progress.staleness) == (learners == 1 ? 0 : 4 * learners));
+    CHECK_FALSE(same_bytes(model_weights(rig), model));
+  }
 }
 
 inline void check_equal(const Trained& a, const Trained& b) {

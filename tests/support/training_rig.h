@@ -77,9 +77,11 @@ inline std::unique_ptr<dataflow::ByteImages> as_bytes(const MadeUpImages& images
                                                 std::move(labels));
 }
 
-inline std::shared_ptr<const dataflow::Layer> dense_layer(std::int64_t units) {
+inline std::shared_ptr<const dataflow::Layer> dense_layer(std::int64_t units,
+                                                          dataflow::DenseSplit split = dataflow::DenseSplit::kNone) {
   dataflow::DenseLayer::Options options;
   options.units = units;
+  options.split = split;
   return std::make_shared<dataflow::DenseLayer>(options);
 }
 

@@ -281,9 +281,6 @@ TEST_CASE("async processes: while one process's learner is held, the other compl
 }
 
 TEST_CASE("async processes: a process that hangs before all are drained is named", "[async]") {
-  const auto announce = [](engine::process::World& world, const char* what) {
-    world.announce_failure(engine::Error(engine::ErrorKind::kInternal, what));
-  };
   const std::vector<std::exception_ptr> errors = tests::errors_of_ranks(
       2,
       [](engine::process::World& world) {
@@ -295,7 +292,7 @@ TEST_CASE("async processes: a process that hangs before all are drained is named
         if (world.rank() == 1) world.check(60.0);  // its learners go on, but it does not drain
         rig.scheduler().drain();
       },
-      {.peer_timeout_seconds = 3.0, .operation_timeout_seconds = 6.0}, announce);
+      {.peer_timeout_seconds = 3.0, .operation_timeout_seconds = 6.0}, tests::announce);
   for (const std::exception_ptr& error : errors) {
     REQUIRE(error);
     CHECK_THROWS_WITH(std::rethrow_exception(error), ContainsSubstring("rank 1 on host here hangs"));
@@ -303,9 +300,6 @@ TEST_CASE("async processes: a process that hangs before all are drained is named
 }
 
 TEST_CASE("async processes: a process whose shard does not answer is named", "[async]") {
-  const auto announce = [](engine::process::World& world, const char* what) {
-    world.announce_failure(engine::Error(engine::ErrorKind::kInternal, what));
-  };
   const std::vector<std::exception_ptr> errors = tests::errors_of_ranks(
       3,
       [](engine::process::World& world) {
@@ -315,7 +309,7 @@ TEST_CASE("async processes: a process whose shard does not answer is named", "[a
         if (world.rank() == 1) world.check(60.0);  // it sends heartbeats, but no weights
         rig.run(1);
       },
-      {.peer_timeout_seconds = 2.0, .operation_timeout_seconds = 4.0}, announce);
+      {.peer_timeout_seconds = 2.0, .operation_timeout_seconds = 4.0}, tests::announce);
   for (const std::exception_ptr& error : errors) {
     REQUIRE(error);
     CHECK_THROWS_WITH(std::rethrow_exception(error), ContainsSubstring("rank 1 on host here hangs"));

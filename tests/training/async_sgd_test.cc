@@ -383,18 +383,7 @@ TEST_CASE("a server takes over the state of s_sgd, and gives way to other scheme
 }
 
 TEST_CASE("the number of learners may change under a server", "[async]") {
-  RigOptions options = pushing({1}, async_sgd(std::nullopt, 2));
-  options.most_learners = 4;
-  TrainingRig rig(options);
-  for (const int learners : {1, 4, 2, 1, 3}) {
-    CAPTURE(learners);
-    const std::vector<float> model = tests::model_weights(rig);
-    rig.resize({learners});
-    CHECK(tests::same_bytes(tests::model_weights(rig), model));
-    const scheduler::Progress progress = rig.run(4);
-    CHECK(progress.tasks == 4 * learners * 2);
-    CHECK(count_of(progress.staleness) == (learners == 1 ? 0 : 4 * learners));
-  }
+  tests::check_resizes(pushing({1}, async_sgd(std::nullopt, 2)), 2);
 }
 
 TEST_CASE("an asynchronous training that diverges names learner and mini-batch, and keeps a finite model", "[async]") {

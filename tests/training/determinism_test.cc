@@ -13,6 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
+#include "tests/support/weights.h"
 #include "tests/support/zoo_layers.h"
 
 namespace {
@@ -51,20 +52,12 @@ std::vector<dataflow::LayerDescription> small_network() {
           {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
-std::vector<float> weights_of(TrainingRig& rig) {
-  std::vector<float> weights;
-  for (const auto& tensor : rig.scheduler().snapshot()) {
-    weights.insert(weights.end(), tensor.values.begin(), tensor.values.end());
-  }
-  return weights;
-}
-
 std::vector<float> train(RigOptions options, engine::StreamObserver* observer) {
   if (options.layers.empty()) options.layers = small_network();
   options.observer = observer;
   TrainingRig rig(options);
   rig.run(30);
-  return weights_of(rig);
+  return tests::model_weights(rig);
 }
 
 bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
@@ -163,7 +156,7 @@ TEST_CASE("random delays before every task change no bit of a switch from s_sgd 
     rig.pools().front()->prepare(2);
     rig.scheduler().switch_to(local_sgd, scheduler::RateScaling::kKeep, std::vector<int>{2});
     rig.run(11);  // within a round
-    return weights_of(rig);
+    return tests::model_weights(rig);
   };
   const std::vector<float> expected = train_both(nullptr);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -198,7 +191,7 @@ TEST_CASE("training from a ring and from data on the device gives the same bytes
     CHECK(found.examples == options.examples);
     CHECK(found.loss() < before.loss());
   }
-  CHECK(same_bytes(weights_of(ring), weights_of(resident)));
+  CHECK(same_bytes(tests::model_weights(ring), tests::model_weights(resident)));
 }
 
 TEST_CASE("two threads per learner give the same bits in every run", "[training]") {

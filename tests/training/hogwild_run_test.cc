@@ -1,9 +1,11 @@
 // Whole runs of hogwild on models with dense gradients: what they log and save, and how they stop and go on.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "jobs/run/evaluation.h"
 #include "tests/support/catch.h"
+#include "tests/support/staleness.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
 
@@ -17,12 +19,6 @@ jobs::JobOptions job_with(const std::vector<std::string>& settings, const std::s
   std::vector<std::string> all = {"synchronization={hogwild {}}", "learning_rate.with_learners=KEEP"};
   all.insert(all.end(), settings.begin(), settings.end());
   return short_job(config + ".txtpb", all);
-}
-
-std::uint64_t steps_of(const sma::StalenessCounts& counts) {
-  std::uint64_t steps = 0;
-  for (const auto& [staleness, count] : counts) steps += static_cast<std::uint64_t>(count);
-  return steps;
 }
 
 void check_saved(const jobs::JobOptions& job, const std::filesystem::path& output, const jobs::RunSummary& summary) {
@@ -48,7 +44,7 @@ TEST_CASE("hogwild runs learn, log their staleness and save what they evaluated"
     sma::StalenessCounts sum;
     for (const jobs::EpochRow& row : part.rows) sma::add(sum, row.staleness);
     CHECK(sum == part.summary.staleness);
-    CHECK(steps_of(sum) == part.summary.mini_batches);
+    CHECK(std::cmp_equal(count_of(sum), part.summary.mini_batches));
     CHECK(sum.rbegin()->first <= 3 * (learners - 1));
     CHECK_FALSE(part.rows[0].replica_distance);  // they share one vector
   }
@@ -70,7 +66,7 @@ TEST_CASE("a hogwild run that is stopped goes on from its checkpoint, also with 
   CHECK(last.summary.status == RunStatus::kCompleted);
   CHECK(last.summary.epochs == 3);
   CHECK(last.summary.mini_batches >= 3 * 625);
-  CHECK(steps_of(last.summary.staleness) == last.summary.mini_batches);  // of all parts
+  CHECK(std::cmp_equal(count_of(last.summary.staleness), last.summary.mini_batches));  // of all parts
   CHECK(last.summary.test.value("accuracy").value() > 0.6);
   check_saved(job, output.path(), last.summary);
 }

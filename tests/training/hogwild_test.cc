@@ -289,21 +289,7 @@ TEST_CASE("hogwild takes over from other schemes, and gives way to them", "[hogw
   }
 }
 
-TEST_CASE("hogwild: the number of learners may change", "[hogwild]") {
-  RigOptions options = sharing(1);
-  options.most_learners = 4;
-  TrainingRig rig(options);
-  for (const int learners : {1, 4, 2, 1, 3}) {
-    CAPTURE(learners);
-    const std::vector<float> model = tests::model_weights(rig);
-    rig.resize({learners});
-    CHECK(tests::same_bytes(tests::model_weights(rig), model));
-    const scheduler::Progress progress = rig.run(4);
-    CHECK(progress.tasks == 4 * learners);
-    CHECK(count_of(progress.staleness) == (learners == 1 ? 0 : 4 * learners));
-    CHECK_FALSE(tests::same_bytes(tests::model_weights(rig), model));
-  }
-}
+TEST_CASE("hogwild: the number of learners may change", "[hogwild]") { tests::check_resizes(sharing(1), 1); }
 
 TEST_CASE("hogwild: a training that diverges names learner and mini-batch, and keeps a finite model", "[hogwild]") {
   // At the first rate the weight decay alone makes weights grow a hundredfold with each step.

@@ -214,9 +214,6 @@ TEST_CASE("sparse processes: a signal to one ends the pass of all at the same bl
 
 TEST_CASE("sparse processes: one that hangs within a pass is named", "[processes]") {
   const auto rows = tests::make_sparse_rows({}, 12);
-  const auto announce = [](World& world, const char* what) {
-    world.announce_failure(engine::Error(engine::ErrorKind::kInternal, what));
-  };
   const auto errors = tests::errors_of_ranks(
       3,
       [&](World& world) {
@@ -226,7 +223,7 @@ TEST_CASE("sparse processes: one that hangs within a pass is named", "[processes
                               {.world = &world, .first = 2 * world.rank(), .workers = 6});
         solver.pass(0);
       },
-      {.peer_timeout_seconds = 2.0, .operation_timeout_seconds = 4.0}, announce);
+      {.peer_timeout_seconds = 2.0, .operation_timeout_seconds = 4.0}, tests::announce);
   for (const std::exception_ptr& error : errors) {
     REQUIRE(error);
     CHECK_THROWS_WITH(std::rethrow_exception(error), ContainsSubstring("rank 2 on host here hangs"));
@@ -235,9 +232,6 @@ TEST_CASE("sparse processes: one that hangs within a pass is named", "[processes
 
 TEST_CASE("sparse processes: the others end when one fails within a pass, and name it", "[processes]") {
   const auto rows = tests::make_sparse_rows({}, 12);
-  const auto announce = [](World& world, const char* what) {
-    world.announce_failure(engine::Error(engine::ErrorKind::kInternal, what));
-  };
   const auto errors = tests::errors_of_ranks(
       3,
       [&](World& world) {
@@ -249,7 +243,7 @@ TEST_CASE("sparse processes: the others end when one fails within a pass, and na
                               {.world = &world, .first = 2 * world.rank(), .workers = 6});
         solver.pass(0);
       },
-      {.peer_timeout_seconds = 60.0}, announce);
+      {.peer_timeout_seconds = 60.0}, tests::announce);
   for (std::size_t rank = 0; rank < 2; ++rank) {
     REQUIRE(errors[rank]);
     try {
