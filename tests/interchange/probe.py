@@ -1,5 +1,6 @@
 """Runs the programs under test, and other programs' models, on the same numbers."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -67,6 +68,21 @@ def check_round_trip(file, directory, *arguments):
     if pathlib.Path(file).read_bytes() != again.read_bytes():
         raise AssertionError(f"{file} and {again} differ")
     return pathlib.Path(directory)
+
+
+def losses_of_training(model, job, images, labels, directory):
+    """Imports an ONNX file with this job, whose data are the folder `data`; returns the training loss of each epoch."""
+    (directory / "data").mkdir()
+    for split in ("train", "test"):
+        np.save(directory / f"data/{split}_images.npy", images)
+        np.save(directory / f"data/{split}_labels.npy", labels)
+    own = directory / "own.txtpb"
+    own.write_text(job, encoding="utf-8")
+    call(PROGRAM, "import", model, "--output", directory / "trained", "--job", own)
+    run = directory / "run"
+    call(PROGRAM, "train", directory / "trained/job.txtpb", "--quiet", "--output", run, "--data-root", directory)
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return np.array([row["train_loss"] for row in rows if row["event"] == "epoch"])
 
 
 def relative_norm(got, expected):

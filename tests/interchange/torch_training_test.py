@@ -2,7 +2,6 @@
 the losses of the first ten steps are the same, on the same data in the same order."""
 
 import copy
-import json
 import pathlib
 import sys
 import tempfile
@@ -78,23 +77,6 @@ def export(network, file):
                           training=torch.onnx.TrainingMode.TRAINING)
 
 
-def losses_of_arbalest(network, images, labels, directory):
-    data = directory / "data"
-    data.mkdir()
-    for split in ("train", "test"):
-        np.save(data / f"{split}_images.npy", images.numpy())
-        np.save(data / f"{split}_labels.npy", labels.numpy().astype(np.int64))
-    export(network, directory / "resnet18.onnx")
-    (directory / "own.txtpb").write_text(JOB, encoding="utf-8")
-    probe.call(probe.PROGRAM, "import", directory / "resnet18.onnx", "--output", directory / "imported",
-               "--job", directory / "own.txtpb")
-    run = directory / "run"
-    probe.call(probe.PROGRAM, "train", directory / "imported/job.txtpb", "--quiet", "--output", run,
-               "--data-root", directory)
-    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return np.array([row["train_loss"] for row in rows if row["event"] == "epoch"])
-
-
 class TorchTraining(unittest.TestCase):
     def test_the_first_ten_losses_of_an_imported_resnet18(self):
         torch.manual_seed(11)
@@ -102,7 +84,9 @@ class TorchTraining(unittest.TestCase):
         images = torch.randn(EXAMPLES, 3, SIZE, SIZE)
         labels = torch.randint(0, CLASSES, (EXAMPLES,))
         with tempfile.TemporaryDirectory() as directory:
-            got = losses_of_arbalest(network, images, labels, pathlib.Path(directory))
+            directory = pathlib.Path(directory)
+            export(network, directory / "resnet18.onnx")
+            got = probe.losses_of_training(directory / "resnet18.onnx", JOB, images.numpy(), labels.numpy(), directory)
         expected = losses_of_torch(network, images, labels)
         print("relative differences:", " ".join(f"{value:.1e}" for value in np.abs(got / expected - 1)))
         self.assertEqual(len(got), STEPS)
