@@ -57,7 +57,7 @@ void have_fault() {
   const std::string line = "fault_point: " + kind + "\n";
   if (write(STDERR_FILENO, line.data(), line.size()) < 0) _exit(99);
   if (kind == "SIGKILL") kill(getpid(), SIGKILL);
-  if (kind == "SIGSTOP") kill(getpid(), SIGSTOP);
+  if (kind == "SIGSTOP") raise(SIGSTOP);  // kill() may stop this thread only after it has gone on for a while
   if (kind == "SIGSEGV") raise(SIGSEGV);
   if (kind == "EXIT") _exit(0);
   if (kind == "EXCEPTION") throw std::runtime_error("a fault of the test");

@@ -72,10 +72,9 @@ def end(process):
     """Waits for mpirun; returns its exit code and what the processes wrote to stderr. Throws if it hangs."""
     try:
         errors = process.communicate(timeout=LIMIT)[1]
-    except subprocess.TimeoutExpired:
+    except subprocess.TimeoutExpired as error:
         os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
-        raise
+        raise AssertionError(f"{error}; the processes wrote: {process.communicate()[1]}") from error
     return process.returncode, errors
 
 
