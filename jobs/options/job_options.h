@@ -132,6 +132,11 @@ struct SynchronizationSwitch {
   std::vector<int> learners_per_device;  // by device; empty: as many as before
   scheduler::RateScaling with_learners = scheduler::RateScaling::kSqrt;
   std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
+  // Path of what makes the switch: "synchronization.switch[0]", or the field that sets the end of a warm start.
+  std::string place;
+
+  // Whether it is where the warm start of an asynchronous first scheme ends.
+  bool ends_warm_start() const { return place.ends_with(".warm_start_epochs"); }
 };
 
 // A run saves its state at intervals. One of the first three is set.

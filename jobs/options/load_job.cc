@@ -81,10 +81,10 @@ std::string expand_job(const SourceText& source, std::span<const std::string> ov
 
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why) {
   std::vector<std::string> settings{fmt::format("learners.per_device.fixed={}", per_device)};
-  for (std::size_t i = 0; i < job.switches.size(); ++i) {
-    const std::vector<int>& learners = job.switches[i].learners_per_device;
+  for (const SynchronizationSwitch& each : job.switches) {
+    const std::vector<int>& learners = each.learners_per_device;
     if (learners.empty() || learners.front() <= per_device) continue;
-    settings.push_back(fmt::format("synchronization.switch[{}].learners={}", i, per_device));
+    settings.push_back(fmt::format("{}.learners={}", each.place, per_device));
   }
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), settings);
   changed.learners_are_given = job.learners_are_given;

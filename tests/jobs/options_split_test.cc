@@ -60,7 +60,7 @@ TEST_CASE("one device has the whole layers of a split job, and a warning says so
   const JobOptions job = parse(split_job(), {"devices=[\"cpu\"]"});
   CHECK_FALSE(is_split(job));
   REQUIRE(job.warnings.size() == 1);
-  CHECK_THAT(job.warnings[0], ContainsSubstring("split has no effect on one device, so layer 'hidden' stays whole"));
+  CHECK_THAT(job.warnings[0], ContainsSubstring("split has no effect on one device: 'hidden' and 'logits' stay whole"));
 }
 
 TEST_CASE("a wrong number beside split layers hides none of the conflicts that it does not decide") {
@@ -77,7 +77,9 @@ TEST_CASE("what excludes split layers is named with them") {
   check_refused(split_job(one, "sma {}"),
                 "job.txtpb:2:58: error: layer 'hidden': split: COLUMNS excludes synchronization.sma: all devices must "
                 "take each step together; set synchronization { s_sgd {} }");
-  check_refused(split_job(one, "async_sgd {}"), "split: COLUMNS excludes synchronization.async_sgd");
+  check_refused(split_job(one, "async_sgd {}"),
+                "split: COLUMNS excludes synchronization.async_sgd: all devices must take each step together; set "
+                "synchronization { s_sgd {} }");
   check_refused(split_job(one, "s_sgd {} switch { at_epoch: 2 local_sgd {} }"),
                 "split: COLUMNS excludes synchronization.switch[0].local_sgd: the scheme must stay s_sgd");
   check_refused(split_job("per_device { fixed: 2 }"),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "jobs/messages/text.h"
 #include "jobs/options/divergence/divergence_reader.h"
@@ -55,6 +56,10 @@ class Strides {
   const char* name() const {
     const sma::Coupling coupling = scheme_->coupling(learners_);
     return coupling == sma::Coupling::kServer ? "push" : coupling == sma::Coupling::kShared ? "step" : "round";
+  }
+  // Names the field by which a stride is long.
+  const char* length_field() const {
+    return scheme_->coupling(learners_) == sma::Coupling::kServer ? "push_every" : "period";
   }
   std::string description() const {
     const std::string learners = counted(learners_, "learner");
@@ -111,6 +116,46 @@ bool changes_stride(const JobOptions& options) {
   });
 }
 
+// The mini-batch in which a run of max_epochs should end.
+std::uint64_t end_of_run(const JobOptions& options, std::int64_t batches) {
+  return static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
+}
+
+// Follows the run up to the strides that it ends with.
+Strides last_strides(const JobOptions& options, std::int64_t batches) {
+  const std::uint64_t end = end_of_run(options, batches);
+  Strides strides(options, batches);
+  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
+    const LearnerStep& step = options.schedule[i];
+    const std::uint64_t at = step.at_epoch ? strides.advance_to(*step.at_epoch, end) : step.at_batch;
+    if (at >= end) break;
+    strides.advance(at);
+    strides.resize(at, total(step.per_device));
+  }
+  strides.advance(end - 1);
+  return strides;
+}
+
+// A run ends with a whole stride. A warning if that makes it much longer than max_epochs.
+std::string overlong_run(const JobOptions& options, std::int64_t batches) {
+  constexpr std::uint64_t kMuch = 20;  // 1 / kMuch of the run
+  if (batches <= 0 || options.tuned) return "";
+  const std::uint64_t end = end_of_run(options, batches);
+  const Strides strides = last_strides(options, batches);
+  const std::uint64_t round = strides.batches();
+  const std::uint64_t trained = strides.begin() + (end - strides.begin() + round - 1) / round * round;
+  const bool can_be_shorter = std::cmp_greater(round, strides.learners());
+  if (!can_be_shorter || (trained - end) * kMuch < end) return "";
+  return fmt::format(
+      "training.max_epochs: the run ends after a whole {}, which has {} of the {} mini-batches of an epoch: it trains "
+      "{:.2f} epochs instead of {}; lower {}, or choose max_epochs so that the last {} ends with an epoch",
+      strides.description(), round, batches, static_cast<double>(trained) / static_cast<double>(batches),
+      options.training.max_epochs, strides.length_field(), strides.name());
+}
+
+// What a switch that no round reaches leaves without an effect, in a warning that begins with its place.
+const char* without_effect(const SynchronizationSwitch& of) { return of.ends_warm_start() ? "async_sgd" : "it"; }
+
 }  // namespace
 
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
@@ -137,42 +182,33 @@ void check_steps(const JobOptions& options, std::optional<std::int64_t> batches,
 
 std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches) {
   if (options.switches.empty() || batches <= 0 || options.tuned) return {};
-  const auto end = static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
-  Strides strides(options, batches);
-  for (std::size_t i = 1; i < options.schedule.size(); ++i) {
-    const LearnerStep& step = options.schedule[i];
-    const std::uint64_t at = step.at_epoch ? strides.advance_to(*step.at_epoch, end) : step.at_batch;
-    if (at >= end) break;
-    strides.advance(at);
-    strides.resize(at, total(step.per_device));
-  }
-  strides.advance(end - 1);
+  const Strides strides = last_strides(options, batches);
   std::vector<std::string> warnings;
   for (const std::size_t lost : strides.overtaken()) {
+    const SynchronizationSwitch& overtaken = options.switches[lost];
     const SynchronizationSwitch& next = options.switches[lost + 1];
     // The next switch keeps the number of learners unless it names one.
-    const bool changes_learners =
-        !options.switches[lost].learners_per_device.empty() && next.learners_per_device.empty();
+    const bool changes_learners = !overtaken.learners_per_device.empty() && next.learners_per_device.empty();
     warnings.push_back(fmt::format(
-        "synchronization.switch[{}]: no round begins between epoch {} and epoch {}, where switch[{}] follows: {} no "
-        "effect",
-        lost, options.switches[lost].at_epoch, next.at_epoch, lost + 1,
-        changes_learners ? "its scheme has" : "it has"));
+        "{}: no round begins between epoch {} and epoch {}, where {} follows: {} has no effect", overtaken.place,
+        overtaken.at_epoch, next.at_epoch, next.place, changes_learners ? "its scheme" : without_effect(overtaken)));
   }
   const std::size_t unreached = strides.next_switch();
   if (unreached == options.switches.size()) return warnings;
+  const SynchronizationSwitch& first = options.switches[unreached];
   warnings.push_back(fmt::format(
-      "synchronization.switch[{}]: no {} begins between epoch {} and the end of the run ({}), as a {} has {} of the {} "
-      "mini-batches of an epoch: it {} no effect",
-      unreached, strides.name(), options.switches[unreached].at_epoch, counted(options.training.max_epochs, "epoch"),
-      strides.description(), strides.batches(), batches,
+      "{}: no {} begins between epoch {} and the end of the run ({}), as a {} has {} of the {} mini-batches of an "
+      "epoch: {} {} no effect",
+      first.place, strides.name(), first.at_epoch, counted(options.training.max_epochs, "epoch"), strides.description(),
+      strides.batches(), batches, without_effect(first),
       unreached + 1 == options.switches.size() ? "has" : "and what follows it have"));
   return warnings;
 }
 
 std::vector<std::string> size_warnings(const JobOptions& options, std::int64_t batches) {
   std::vector<std::string> warnings = unreached_switches(options, batches);
-  for (std::string text : {unreached_steps(options, batches), spike_warning(options.training, batches)}) {
+  for (std::string text :
+       {overlong_run(options, batches), unreached_steps(options, batches), spike_warning(options.training, batches)}) {
     if (!text.empty()) warnings.push_back(std::move(text));
   }
   return warnings;

@@ -20,8 +20,8 @@ void check_steps(const JobOptions& options, std::optional<std::int64_t> batches,
 // mini-batches. If the number of learners is searched while training, only the run can tell (RunSummary).
 std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches);
 
-// All warnings that follow from the number of an epoch's mini-batches: unreached steps and switches, and spikes of the
-// loss that cannot be told.
+// All warnings that follow from the number of an epoch's mini-batches: unreached steps and switches, a last stride that
+// makes the run much longer, and spikes of the loss that cannot be told.
 std::vector<std::string> size_warnings(const JobOptions& options, std::int64_t batches);
 
 }  // namespace arbalest::jobs

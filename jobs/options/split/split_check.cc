@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "dataflow/split/split_graph.h"
 #include "sma/options.h"
@@ -72,12 +73,13 @@ class SplitCheck {
   }
 
   void check_schemes() {
-    if (options_.synchronization.scheme != sma::Scheme::kSSgd) {
+    const bool has_warm_start = !options_.switches.empty() && options_.switches.front().ends_warm_start();
+    if (has_warm_start || options_.synchronization.scheme != sma::Scheme::kSSgd) {
       refuse(options_.synchronization_path,
              "all devices must take each step together; set synchronization { s_sgd {} }");
     }
     for (const SynchronizationSwitch& each : options_.switches) {
-      refuse(each.path, "the scheme must stay s_sgd; remove the switch");
+      if (!each.ends_warm_start()) refuse(each.path, "the scheme must stay s_sgd; remove the switch");
     }
   }
 
@@ -120,10 +122,10 @@ std::string split_warning(const JobOptions& options, const RunShape& shape) {
   if (options.graph == nullptr || devices_of_all(shape, options.devices) != 1) return "";
   const std::vector<SplitLayer> layers = dataflow::split_layers(*options.graph);
   if (layers.empty()) return "";
-  return fmt::format(
-      "split has no effect on one device, so layer '{}' stays whole; name several devices, or start "
-      "several processes",
-      layers.front().name);
+  std::vector<std::string> names;
+  for (const SplitLayer& layer : layers) names.push_back(fmt::format("'{}'", layer.name));
+  return fmt::format("split has no effect on one device: {} {} whole; name several devices, or start several processes",
+                     fmt::join(names, " and "), names.size() == 1 ? "stays" : "stay");
 }
 
 }  // namespace arbalest::jobs

@@ -17,9 +17,6 @@ using dataflow::out_of_range;
 
 namespace {
 
-// add_warm_start() has made the switch.
-bool is_warm_start(const SynchronizationSwitch& each) { return each.path == "synchronization.async_sgd"; }
-
 class SwitchReader {
  public:
   SwitchReader(const v1::Switch& message, std::string path, JobOptions& options, dataflow::FieldIssues& issues)
@@ -31,6 +28,7 @@ class SwitchReader {
     const PlacedScheme kind = read_scheme(message_, path_, issues_);
     read.to = kind.options;
     read.path = kind.path;
+    read.place = path_;
     if (kind.path.empty()) {
       issues_.add(path_, "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }");
     }
@@ -102,7 +100,7 @@ class SwitchReader {
                   options_.switches.empty()
                       ? fmt::format("a switch stands after the start: at_epoch must be above 0, not {}", read.at_epoch)
                       : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
-                                    is_warm_start(options_.switches.back())
+                                    options_.switches.back().ends_warm_start()
                                         ? ", where the warm start of async_sgd ends (warm_start_epochs)"
                                         : ""));
     } else if (read.at_epoch >= epochs) {
@@ -138,7 +136,8 @@ void add_warm_start(const v1::AsyncSgd& kind, JobOptions& options, dataflow::Fie
                               .to = options.synchronization,
                               .learners_per_device = {},
                               .with_learners = options.learning_rate.with_learners,
-                              .path = options.synchronization_path});
+                              .path = options.synchronization_path,
+                              .place = path});
   options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);
 }
 
