@@ -1,13 +1,11 @@
 // Hands out work to the first idle learner that may start, where learners do not take turns: in asynchronous SGD.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <numeric>
 #include <optional>
-#include <vector>
 
+#include "sma/idle_learners.h"
 #include "sma/staleness_clocks.h"
 
 namespace arbalest::scheduler {
@@ -17,25 +15,22 @@ class Dispatcher {
   // All learners are idle, in order of their numbers, and their clocks are 0. `bound`: sma::StalenessClocks.
   void restart(std::size_t learners, std::optional<int> bound) {
     clocks_.restart(learners, bound);
-    idle_.resize(learners);
-    std::iota(idle_.begin(), idle_.end(), std::size_t{0});
+    idle_.restart(0, learners);
     working_ = 0;
   }
 
   // The learner starts its next clock that has been idle longest among those whose clock may start; none if no idle
   // learner may start. If all learners are idle, the slowest may.
   std::optional<std::size_t> start() {
-    const auto first = std::ranges::find_if(idle_, [&](std::size_t learner) { return clocks_.may_start(learner); });
-    if (first == idle_.end()) return std::nullopt;
-    const std::size_t learner = *first;
-    idle_.erase(first);
+    const std::optional<std::size_t> learner = idle_.take(clocks_);
+    if (!learner) return std::nullopt;
     ++working_;
-    clocks_.start(learner);
+    clocks_.start(*learner);
     return learner;
   }
   // The learner has completed its clock and is idle. Returns the staleness of its push.
   std::int64_t complete(std::size_t learner) {
-    idle_.push_back(learner);
+    idle_.put(learner);
     --working_;
     return clocks_.complete(learner);
   }
@@ -45,7 +40,7 @@ class Dispatcher {
 
  private:
   sma::StalenessClocks clocks_;
-  std::vector<std::size_t> idle_;  // longest first
+  sma::IdleLearners idle_;
   std::size_t working_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "sma/shards/shard_protocol.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "engine/error.h"
@@ -17,8 +16,7 @@ void ShardProtocol::restart(std::size_t first_learner, std::size_t learners, std
   first_ = first_learner;
   learners_ = learners;
   clocks_.restart(all, bound);
-  idle_.resize(learners);
-  std::iota(idle_.begin(), idle_.end(), first_learner);
+  idle_.restart(first_learner, learners);
   missing_.assign(learners, 0);
   granted_ = 0;
 }
@@ -91,10 +89,9 @@ void ShardProtocol::go_on() {
 
 bool ShardProtocol::start_one() {
   if (granted_ == 0 || !work_.has_batches()) return false;
-  const auto first = std::ranges::find_if(idle_, [&](std::size_t learner) { return clocks_.may_start(learner); });
-  if (first == idle_.end()) return false;
-  const std::size_t learner = *first;
-  idle_.erase(first);
+  const std::optional<std::size_t> idle = idle_.take(clocks_);
+  if (!idle) return false;
+  const std::size_t learner = *idle;
   --granted_;
   missing_[learner - first_] = peers_.size();
   work_.start(learner);
@@ -146,7 +143,7 @@ void ShardProtocol::computed(std::size_t learner) {
       work_.send(static_cast<int>(to), std::move(push));
     }
   }
-  idle_.push_back(learner);
+  idle_.put(learner);
   go_on();
   end_if_drained();
 }

@@ -19,6 +19,7 @@
 #include <optional>
 #include <vector>
 
+#include "sma/idle_learners.h"
 #include "sma/shards/shard_letter.h"
 #include "sma/staleness_clocks.h"
 
@@ -106,7 +107,7 @@ class ShardProtocol {
   std::size_t first_ = 0;
   std::size_t learners_ = 0;
   StalenessClocks clocks_;
-  std::vector<std::size_t> idle_;     // learners of this process, the one that has been idle longest first
+  IdleLearners idle_;                 // of this process
   std::vector<Pull> waiting_;         // pulls that are not answered, oldest first
   std::vector<Pull> reading_;         // pulls that are being answered
   std::vector<std::size_t> missing_;  // by learner of this process: shards whose weights are not there

@@ -1,6 +1,7 @@
 // Random numbers for tests, and distances between tensors.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,15 @@ double relative_error(const std::vector<Number>& actual, const std::vector<doubl
   }
   const double scale = norm(expected);
   return norm(difference) / (scale > 0.0 ? scale : 1.0);
+}
+
+// Returns the largest |a[i] - b[i]|; infinite if the sizes differ.
+template <typename Number>
+double largest_difference(const std::vector<Number>& a, const std::vector<Number>& b) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double largest = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(a[i] - b[i])));
+  return largest;
 }
 
 inline double dot(const std::vector<double>& a, const std::vector<double>& b) {

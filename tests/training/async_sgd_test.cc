@@ -1,5 +1,4 @@
 // Asynchronous SGD over a server: order, bounds, the server's steps, and what a run needs besides them.
-#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -13,6 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/device_lists.h"
 #include "tests/support/latch.h"
+#include "tests/support/numbers.h"
 #include "tests/support/schemes.h"
 #include "tests/support/skip.h"
 #include "tests/support/small_training.h"
@@ -120,13 +120,6 @@ std::vector<float> trained_alone(RigOptions options, const std::vector<std::uint
   return tests::model_weights(rig);
 }
 
-double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double largest = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(static_cast<double>(a[i] - b[i])));
-  return largest;
-}
-
 }  // namespace
 
 TEST_CASE("with one learner held the others complete exactly s + 1 clocks", "[async]") {
@@ -212,8 +205,8 @@ TEST_CASE("a push adds its gradient to what others have done since its pull", "[
         for (std::size_t i = 0; i < expected.size(); ++i) {
           expected[i] += (step[i] - initial[i]) / (is_scaled ? 4.0F : 1.0F);
         }
-        CHECK(largest_difference(step, initial) > 0.01);
-        CHECK(largest_difference(tests::model_weights(training.rig()), expected) < 1e-6);
+        CHECK(tests::largest_difference(step, initial) > 0.01);
+        CHECK(tests::largest_difference(tests::model_weights(training.rig()), expected) < 1e-6);
       }
     }
   }
@@ -254,7 +247,7 @@ TEST_CASE("between two pushes a learner takes plain steps, and the server applie
   push(weights, {6, 7, 8});
   push(weights, {9, 10, 11});
   push(initial, {3, 4, 5});
-  CHECK(largest_difference(tests::model_weights(training.rig()), flat(weights)) < 1e-5);
+  CHECK(tests::largest_difference(tests::model_weights(training.rig()), flat(weights)) < 1e-5);
 }
 
 TEST_CASE("a bound of 0 with one mini-batch a push has the bytes of s_sgd", "[async]") {

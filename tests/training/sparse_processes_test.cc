@@ -13,6 +13,7 @@
 #include "scheduler/sparse/proximal_solver.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
+#include "tests/support/numbers.h"
 #include "tests/support/reference_logistic.h"
 #include "tests/support/sparse_data.h"
 
@@ -83,12 +84,6 @@ std::vector<Outcome> over(const Task& task, const std::vector<int>& workers) {
   return outcomes;
 }
 
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = 0.0;
-  for (std::size_t j = 0; j < a.size(); ++j) worst = std::max(worst, std::abs(a[j] - b[j]));
-  return worst;
-}
-
 }  // namespace
 
 TEST_CASE("sparse processes: a pass equals sequential block descent, for any delay and processes", "[processes]") {
@@ -112,7 +107,7 @@ TEST_CASE("sparse processes: a pass equals sequential block descent, for any del
       INFO(delay << " delayed blocks, " << workers.size() << " processes, " << workers.front()
                  << " workers of the first");
       for (const Outcome& outcome : over(task, workers)) {
-        CHECK(largest_difference(outcome.coordinates, reference.weights()) < 1e-6);
+        CHECK(tests::largest_difference(outcome.coordinates, reference.weights()) < 1e-6);
         for (std::size_t pass = 0; pass < objectives.size(); ++pass) {
           CHECK(outcome.passes[pass].step == 1.0);  // the reference never halves it
           CHECK(outcome.passes[pass].objective == Approx(objectives[pass]).epsilon(1e-9));

@@ -10,6 +10,7 @@
 #include "scheduler/sparse/proximal_solver.h"
 #include "sma/proximal_step.h"
 #include "tests/support/catch.h"
+#include "tests/support/numbers.h"
 #include "tests/support/reference_logistic.h"
 #include "tests/support/sparse_data.h"
 
@@ -35,12 +36,6 @@ std::vector<BlockDescent::Block> blocks_of(const ProximalOptions& options, std::
     order.push_back({static_cast<std::size_t>(block.first), static_cast<std::size_t>(block.end)});
   }
   return order;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double worst = 0.0;
-  for (std::size_t j = 0; j < a.size(); ++j) worst = std::max(worst, std::abs(a[j] - b[j]));
-  return worst;
 }
 
 // Passes as a run takes them: one without the filter after the objective has settled, until that settles, too.
@@ -73,7 +68,7 @@ TEST_CASE("delayed proximal: with any number of workers a pass equals sequential
         const ProximalPass done = solver.pass(pass);
         reference.pass(blocks_of(options, problem.coordinates(), pass));
         CHECK(done.step == 1.0);  // the reference never halves it
-        CHECK(largest_difference(solver.coordinates(), reference.weights()) < 1e-6);
+        CHECK(tests::largest_difference(solver.coordinates(), reference.weights()) < 1e-6);
         CHECK(done.objective == Approx(problem.objective(reference.weights())).epsilon(1e-9));
       }
       CHECK(solver.coordinates() != std::vector<double>(61, 0.0));
