@@ -71,7 +71,7 @@ std::string start_text(const RunStart& start) {
       {"job", start.job},
       {"model", start.model},
       {"data", data},
-      {"devices", fmt::format("{}", fmt::join(start.devices, " "))},
+      {"devices", fmt::format("{}", fmt::join(start.devices, ", "))},
       {"learners",
        fmt::format("{}{}; {}", learners_text(start.devices, start.learners_per_device),
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), work_text(start))},

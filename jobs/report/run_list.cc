@@ -125,6 +125,8 @@ std::string score_text(const ListedRun& run, const std::optional<double>& score)
 
 }  // namespace
 
+std::string status_of_run(const fs::path& directory) { return is_run(directory) ? read_run(directory).status : ""; }
+
 std::vector<ListedRun> list_runs(const fs::path& directory) {
   std::error_code error;
   std::vector<fs::path> found;

@@ -32,6 +32,9 @@ struct ListedRun {
 // ListedRun::problem. Throws ErrorKind::kUsage if `directory` does not exist or cannot be listed.
 std::vector<ListedRun> list_runs(const std::filesystem::path& directory);
 
+// Returns ListedRun::status of the run in `directory`; "" if it has no log, as an imported model.
+std::string status_of_run(const std::filesystem::path& directory);
+
 // A table with a header row, one run a line.
 std::string runs_table(std::span<const ListedRun> runs);
 nlohmann::ordered_json to_json(const ListedRun& run);

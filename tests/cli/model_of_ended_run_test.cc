@@ -1,6 +1,7 @@
 // Commands on the model of a run that diverged, failed or was killed: one warning, and a way out that works.
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -103,6 +104,20 @@ TEST_CASE("ended run: a run that failed before its end says how to go on") {
   CHECK(nothing.exit_code == 5);
   CHECK_THAT(nothing.err,
              ContainsSubstring("it has no checkpoint, so begin it anew") && !ContainsSubstring("--checkpoint"));
+}
+
+TEST_CASE("ended run: a run that was resumed and then killed has the model of the process before") {
+  const Program program;
+  REQUIRE(program.run(kSmall).exit_code == 0);
+  CHECK_THAT(program.run({"evaluate", "run"}).err, !ContainsSubstring("killed"));
+  // What a process writes that resumes the run and is killed at once.
+  std::ofstream(program / "run/metrics.jsonl", std::ios::app) << "{\"event\":\"resume\"}\n";
+  const Completed evaluated = program.run({"evaluate", "run"});
+  CHECK(evaluated.exit_code == 0);
+  CHECK_THAT(evaluated.err,
+             ContainsSubstring("the run 'run' was resumed and then killed: its model.safetensors is that of "
+                               "the process before, after ") &&
+                 ContainsSubstring("--checkpoint last"));
 }
 
 TEST_CASE("ended run: a run that diverged in its first epoch has no model, and says how to get one") {

@@ -12,7 +12,9 @@
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/export/run_files.h"
+#include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
+#include "jobs/report/run_list.h"
 #include "jobs/report/run_lock.h"
 
 namespace arbalest::jobs {
@@ -84,6 +86,10 @@ std::string warning_about_model(const fs::path& run, const SavedSummary& summary
   if (summary.status == "failed") {
     return fmt::format("the run '{}' failed: its {} may be older than its last epoch; {}", run.string(), kModelFile,
                        way_on(run));
+  }
+  if (status_of_run(run) == "killed") {
+    return fmt::format("the run '{}' was resumed and then killed: its {} is that of the process before, after {}; {}",
+                       run.string(), kModelFile, counted(summary.epochs, "epoch"), way_on(run));
   }
   return "";
 }

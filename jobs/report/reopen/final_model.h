@@ -8,8 +8,8 @@
 
 namespace arbalest::jobs {
 
-// Returns a warning for the final model of a run that diverged or failed; "" for other runs. Names the run's status,
-// what the model's file holds, and other models of the run.
+// Returns a warning for the final model of a run that diverged or failed, or that was resumed and killed; "" for
+// others. Names the run's status, what the model's file holds, and other models of the run.
 std::string warning_about_model(const std::filesystem::path& run, const SavedSummary& summary);
 
 // Refuses a run without a final model, with the reason and the way to a model. Throws kCheckpoint.
