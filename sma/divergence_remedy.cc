@@ -14,15 +14,14 @@ std::string implicit_momentum(int learners) {
 }
 
 std::string fewer_learners(int learners) {
-  return fmt::format("train fewer than {} learners, which do not wait for each other and so act like a momentum of {}",
-                     learners, implicit_momentum(learners));
+  return fmt::format("train fewer learners ({} that do not wait for each other act like a momentum of {})", learners,
+                     implicit_momentum(learners));
 }
 
 // The remedies that all schemes without rounds share.
 std::string without_rounds(int learners, float momentum) {
   if (momentum == 0.0F) return fmt::format("{}, or {}", kLowerRate, fewer_learners(learners));
-  return fmt::format("{}, lower the optimizer's momentum {:g}, or {} besides", kLowerRate, momentum,
-                     fewer_learners(learners));
+  return fmt::format("{} or the optimizer's momentum {:g}, or {}", kLowerRate, momentum, fewer_learners(learners));
 }
 
 }  // namespace

@@ -241,6 +241,13 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   constexpr int kManyPushing = 3;
   const float mu = options.momentum_for(learners);
   const bool pushes_whole_steps = options.coupling(learners) == Coupling::kServer && !options.scale_by_staleness;
+  if (options.coupling(learners) == Coupling::kServer && options.period > 1 && local_momentum >= kHigh) {
+    return fmt::format(
+        "a push is the sum of {} gradients, and the optimizer's momentum {} multiplies it by {:.3g} in the long run: "
+        "lower "
+        "push_every, that momentum or the learning rate if the loss rises",
+        options.period, local_momentum, 1.0F / (1.0F - local_momentum));
+  }
   if (pushes_whole_steps && learners >= kManyPushing && local_momentum >= kHigh) {
     return fmt::format(
         "{} learners that push to a server without waiting act like a momentum of about 1 - 1 / learners = {:.2g} "

@@ -31,9 +31,9 @@ TEST_CASE("advice after a divergence: settings that change the steps are named t
 
 TEST_CASE("advice after a divergence: it is that of the scheme that has diverged") {
   const std::string of_server =
-      "; lower learning_rate.base, lower the optimizer's momentum 0.9, or train fewer than 4 learners, which do not "
-      "wait for each other and so act like a momentum of 0.75 besides, or bound async_sgd.staleness, or set "
-      "async_sgd.scale_by_staleness: true";
+      "; lower learning_rate.base or the optimizer's momentum 0.9, or train fewer learners (4 that do not wait for "
+      "each "
+      "other act like a momentum of 0.75), or bound async_sgd.staleness, or set async_sgd.scale_by_staleness: true";
   const std::vector<std::string> pushing{"synchronization=async_sgd"};
   CHECK(advice(pushing) ==
         "this run has --set synchronization=async_sgd, which changes the length of the steps" + of_server);
@@ -45,7 +45,7 @@ TEST_CASE("advice after a divergence: it is that of the scheme that has diverged
   CHECK_THAT(advice(later, 4.5), ContainsSubstring(of_server));
   CHECK_THAT(advice(later, 5.5), !ContainsSubstring("momentum 0.9"));
   CHECK_THAT(advice({"synchronization=hogwild"}),
-             ContainsSubstring("lower the optimizer's momentum 0.9") && !ContainsSubstring("staleness"));
+             ContainsSubstring("or the optimizer's momentum 0.9") && !ContainsSubstring("staleness"));
 }
 
 TEST_CASE("advice after a divergence: sparse models have their own") {
@@ -62,7 +62,7 @@ TEST_CASE("advice after a divergence: sparse models have their own") {
       ContainsSubstring("lower delayed_proximal.step or largest_bound, or lower delayed_proximal.max_delay") &&
           !ContainsSubstring("learning_rate"));
   CHECK_THAT(advice_of("synchronization { hogwild {} } learning_rate { base: 1 }", {"learning_rate.base=9"}),
-             ContainsSubstring("lower learning_rate.base, or train fewer than 3 learners"));
+             ContainsSubstring("lower learning_rate.base, or train fewer learners (3 that"));
 }
 
 }  // namespace arbalest::jobs

@@ -57,6 +57,22 @@ TEST_CASE("a job that does not fit in memory is refused before it allocates any"
   CHECK_THAT(jobs::inspect(job).warnings.front(), ContainsSubstring("the job does not fit: 4 learners would take"));
 }
 
+TEST_CASE("what waits for the slowest learner of async_sgd is named where memory is short", "[training][memory]") {
+  const auto warning = [](std::optional<int> staleness) {
+    jobs::JobOptions job = wide_job(20'000, 4);
+    job.synchronization = sma::defaults_of(sma::Scheme::kAsyncSgd);
+    job.synchronization.staleness = staleness;
+    const AddressSpaceLimit limit(jobs::inspect(job).memory.front().needed / 2);
+    const std::vector<std::string> warnings = jobs::inspect(job).warnings;
+    REQUIRE_FALSE(warnings.empty());
+    CHECK_THAT(warnings.back(), ContainsSubstring("would fit"));
+    return warnings.back();
+  };
+  CHECK_THAT(warning(16), ContainsSubstring(", or lower staleness or push_every of async_sgd"));
+  CHECK_THAT(warning(0), !ContainsSubstring("async_sgd"));
+  CHECK_THAT(warning(std::nullopt), !ContainsSubstring("async_sgd"));
+}
+
 TEST_CASE("an evaluation takes memory for the model, but none for gradients and the optimizer", "[training][memory]") {
   const jobs::JobOptions job = wide_job(20'000, 2);
   const TemporaryDirectory directory;

@@ -34,8 +34,9 @@ class FactorizationMethod final : public SparseMethod {
                                 counted(static_cast<std::int64_t>(test_ratings_.size()), "test rating"),
                                 grouped(model.users), grouped(model.items)),
             .scheme = "hogwild: single ratings, one shared model",
-            .advice = fmt::format("{}, or set model.zoo.matrix_factorization.mean to the mean rating",
-                                  sma::hogwild_rows_remedy(static_cast<int>(cores_of_learners(job_).size())))};
+            .advice = fmt::format(
+                "{}, or set model.zoo.matrix_factorization.mean to the mean rating, or look for absurd ratings",
+                sma::hogwild_rows_remedy(static_cast<int>(cores_of_learners(job_).size())))};
   }
   std::int64_t rows() const override { return static_cast<std::int64_t>(train_ratings_.size()); }
 
