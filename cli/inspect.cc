@@ -51,7 +51,9 @@ int inspect(const InspectArguments& arguments) {
   const jobs::JobOptions job = load(arguments.job);
   log_warnings(job.warnings);
   if (devices) {
-    print(jobs::parallelism_costs(job, *devices), arguments.json);
+    const jobs::ParallelismCosts costs = jobs::parallelism_costs(job, *devices);
+    if (const std::string warning = jobs::scheme_warning(job); !warning.empty()) log_warnings({warning});
+    print(costs, arguments.json);
     return kOk;
   }
   const jobs::Inspection inspection = jobs::inspect(job);

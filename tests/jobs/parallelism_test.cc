@@ -364,6 +364,12 @@ TEST_CASE("parallelism: the text has the numbers of the JSON") {
   CHECK_THAT(to_text(costs), ContainsSubstring("hidden ms") && ContainsSubstring("a device computes 1000 GFLOP/s"));
 }
 
+TEST_CASE("parallelism: a job with another scheme than s_sgd gets a warning") {
+  CHECK_THAT(scheme_warning(parse(std::string(kGoodJob), {"synchronization=async_sgd"})),
+             ContainsSubstring("the costs are those of s_sgd") && ContainsSubstring("async_sgd sends other messages"));
+  CHECK(scheme_warning(parse(std::string(kGoodJob), {"synchronization=s_sgd"})).empty());
+}
+
 TEST_CASE("speeds: links are read with their units") {
   CHECK(parse_link("--links", "12GB/s,5us").bytes_per_second == 12e9);
   CHECK(parse_link("--links", "12GB/s,5us").latency_seconds == Approx(5e-6));

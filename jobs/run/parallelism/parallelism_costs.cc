@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "dataflow/autodiff.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/dropout.h"
 #include "jobs/options/sparse/graph_needed.h"
+#include "jobs/options/synchronization/job_schemes.h"
 
 namespace arbalest::jobs {
 
@@ -162,6 +165,17 @@ ParallelismCosts parallelism_costs(const JobOptions& job, const AssumedDevices& 
   }
   result.each_the_better = best_of_all(costs, pairs);
   return result;
+}
+
+std::string scheme_warning(const JobOptions& job) {
+  for (const sma::Options& options : schemes_of(job)) {
+    if (options.scheme == sma::Scheme::kSSgd) continue;
+    return fmt::format(
+        "--links: the costs are those of s_sgd, the only scheme under which layers can be split; {} sends "
+        "other messages",
+        sma::name_of(options.scheme));
+  }
+  return "";
 }
 
 }  // namespace arbalest::jobs

@@ -46,4 +46,7 @@ std::vector<LayerSizes> layer_sizes(const dataflow::Graph& graph, std::int64_t b
 
 ParallelismCosts parallelism_costs(const JobOptions& job, const AssumedDevices& devices);
 
+// The costs are those of s_sgd. Returns a warning if the job also trains by another scheme; else "".
+std::string scheme_warning(const JobOptions& job);
+
 }  // namespace arbalest::jobs
