@@ -55,7 +55,8 @@ TEST_CASE("hogwild on ratings: what cannot work is refused, with line and column
            {with("data { ratings { directory: \"ratings\" sizes: [20, 12] } }\n", ""),
             "matrix factorization reads ratings"},
            {with("fixed: 2", "auto {}"),
-            "job.txtpb:6:25: error: auto does not go with synchronization { hogwild {} }; remove it"},
+            "job.txtpb:6:25: error: auto does not go with hogwild on ratings, whose steps are single ratings; remove "
+            "it"},
            {with("fixed: 2", "fixed: 0"), "fixed must be in [1, 1024], not 0"},
            {with("base: 0.02", "base: 0.02 with_learners: LINEAR"),
             "job.txtpb:4:28: error: with_learners must be KEEP with hogwild"},
@@ -85,8 +86,9 @@ processes { peer_timeout_seconds: 5 }
   for (const char* field : {"momentum", "clip_gradient_norm", "checkpoint", "batch_size", "patience_epochs", "freeze",
                             "initialize", "processes", "compare_rounds", "validation"}) {
     INFO(field);
-    CHECK_THAT(text, ContainsSubstring(std::string("error: ") + field +
-                                       " does not go with synchronization { hogwild {} }; remove it"));
+    CHECK_THAT(text,
+               ContainsSubstring(std::string("error: ") + field +
+                                 " does not go with hogwild on ratings, whose steps are single ratings; remove it"));
   }
   const std::string adam = refusal(kFactorization + "optimizer { adamw {} }\n");
   CHECK_THAT(adam, ContainsSubstring("error: adamw does not go with"));

@@ -108,8 +108,9 @@ TEST_CASE("a model that predicts numbers has no accuracies") {
     CHECK_THAT(said(model + "accuracy { top_k: 3 }", ""), ContainsSubstring("job.txtpb:3:1: error: " + expected));
     CHECK_THAT(said(model + "accuracy {}", ""), ContainsSubstring(expected));
   }
-  CHECK_THAT(said(factorization + "accuracy {}", "synchronization { hogwild {} }\n"),
-             ContainsSubstring("accuracy does not go with synchronization { hogwild {} }; remove it"));
+  CHECK_THAT(
+      said(factorization + "accuracy {}", "synchronization { hogwild {} }\n"),
+      ContainsSubstring("accuracy does not go with hogwild on ratings, whose steps are single ratings; remove it"));
   CHECK_THAT(said(layers + "layers { name: \"a\" input: \"e\" input: \"label\" accuracy { top_k: 2 } }", ""),
              ContainsSubstring("layer 'a'"));
 }

@@ -170,6 +170,12 @@ TEST_CASE("sparse job: its parts need each other") {
   CHECK_THAT(refusal(changed("data { digits {} }", "data { libsvm { directory: \"rows\" features: 30 } }")),
              ContainsSubstring("libsvm and delayed_proximal are for model { sparse_logistic {} }"));
   CHECK_FALSE(parse(std::string(kGoodJob) + "devices: \"cpu\"\nsynchronization { hogwild {} }\n").sparse);
+  const std::string other =
+      refusal(std::string(kGoodJob), {"synchronization=delayed_proximal"}, engine::ErrorKind::kUsage);
+  CHECK(other ==
+        "--set synchronization=delayed_proximal: error: delayed_proximal is for model { sparse_logistic {} }, and the "
+        "job "
+        "has another model; choose another scheme");
   CHECK_THAT(refusal(with("delayed_proximal { l1: 0.01 }", "")), ContainsSubstring("choose one"));
   CHECK_THAT(
       refusal(with("delayed_proximal { l1: 0.01 }", "sma {}")),

@@ -1,4 +1,5 @@
 // Whole runs of sparse jobs: what they write, how they end, and that evaluation finds the same.
+#include <algorithm>
 #include <atomic>
 #include <new>
 #include <string>
@@ -204,6 +205,16 @@ TEST_CASE("sparse run: one that ends before the objective has settled says so, w
   // Without a delay, and with one block for each of the 61 coordinates, neither can be changed for the better.
   const std::string finest = fmt::format("delayed_proximal {{ l1: {} blocks: 61 }}", kL1);
   CHECK(warning_of(finest, {"training.max_epochs=2"}).ends_with("; raise training.max_epochs"));
+}
+
+TEST_CASE("sparse run: one without a tolerance looks at all coordinates again whenever the objective has settled") {
+  SparseRun run;
+  run.train(SparseRun::job(kProximal, {"training.max_epochs=200", "synchronization.delayed_proximal.tolerance=0"}));
+  const std::vector<nlohmann::json> epochs = run.events("epoch");
+  REQUIRE(epochs.size() == 200);
+  const auto looks_at_all = [](const nlohmann::json& epoch) { return epoch["active_coordinates"] == 61; };
+  const auto filtered = std::ranges::find_if_not(epochs, looks_at_all);
+  CHECK(std::any_of(filtered, epochs.end() - 1, looks_at_all));
 }
 
 // All features of a row are copies of each other, so the steps of a block overshoot together.

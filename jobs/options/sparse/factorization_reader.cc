@@ -20,7 +20,7 @@ using dataflow::out_of_range;
 
 namespace {
 
-constexpr const char* kKind = "synchronization { hogwild {} }";
+constexpr const char* kKind = "hogwild on ratings, whose steps are single ratings";
 
 bool has_factorization(const v1::Job& job) { return job.model().zoo().has_matrix_factorization(); }
 

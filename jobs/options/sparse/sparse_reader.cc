@@ -53,6 +53,12 @@ class SparseReader {
   SparseReader(v1::Job& job, dataflow::FieldIssues& issues) : job_(job), issues_(issues) {}
 
   JobOptions read() {
+    if (is_of_another_model()) {
+      issues_.add(kProximal, fmt::format("delayed_proximal is for {}, and the job has another model; choose another "
+                                         "scheme",
+                                         kModel));
+      return std::move(options_);
+    }
     options_.name = read_name(job_, issues_);
     read_model();
     read_data();
@@ -68,6 +74,12 @@ class SparseReader {
   }
 
  private:
+  // Whether nothing but the scheme makes this a job over sparse rows.
+  bool is_of_another_model() const {
+    const v1::Model& model = job_.model();
+    return (model.has_zoo() || !model.layers().empty()) && !model.has_sparse_logistic() && !job_.data().has_libsvm();
+  }
+
   void read_model() {
     if (!job_.model().has_sparse_logistic()) {
       issues_.add(job_.has_model() ? "model" : "model.sparse_logistic",

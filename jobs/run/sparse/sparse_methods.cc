@@ -100,10 +100,9 @@ class DelayedProximal final : public LogisticMethod {
     const bool visits_all = resets_ || is_last;
     if (visits_all) solver_.reset_filter();
     const scheduler::ProximalPass pass = solver_.pass(static_cast<std::uint64_t>(number) - 1, stop_signal);
-    const bool has_settled = settles(pass, tolerance_);
-    // A job that trains for max_epochs in any case (tolerance: 0) is warned as one with the default.
-    const bool is_warned =
-        is_last && !settles(pass, tolerance_ > 0.0 ? tolerance_ : DelayedProximalOptions().tolerance);
+    // A job that trains for max_epochs in any case (tolerance: 0) goes on and is warned as one with the default.
+    const bool has_settled = settles(pass, tolerance_ > 0.0 ? tolerance_ : DelayedProximalOptions().tolerance);
+    const bool is_warned = is_last && !has_settled;
     objective_ = pass.objective;
     resets_ = has_settled;
     return {.is_whole = pass.is_whole,
