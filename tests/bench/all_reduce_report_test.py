@@ -9,7 +9,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
-from process_scaling.measure import AS_ROOT
+from launching import environment, launched
 from report_case import ReportCase
 from tiny_data import ROOT
 
@@ -75,10 +75,9 @@ class Program(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             rows = pathlib.Path(name, "rows.jsonl")
             for processes in (2, 3):
-                command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-np", str(processes), str(BENCH),
-                           "--turns", "3", "--elements", "1", "5000"]
-                environment = {**os.environ, **AS_ROOT, "CUDA_VISIBLE_DEVICES": ""}
-                done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+                command = launched([str(BENCH), "--turns", "3", "--elements", "1", "5000"], processes)
+                variables = {**environment(), "CUDA_VISIBLE_DEVICES": ""}
+                done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
                 with rows.open("a", encoding="utf-8") as file:
                     file.write(done.stdout)
             done = subprocess.run([sys.executable, REPORT, str(rows)], capture_output=True, text=True, check=True)

@@ -112,8 +112,10 @@ class Wheel(unittest.TestCase):
             f'arbalest.train({JOB}, "runs/stopped", {{"devices": "cpu", "training.max_epochs": 100000,'
             ' "training.target_accuracy": 1.0})\n'
         )
+        # A shell that starts this test in the background ignores Ctrl-C, and so would what it starts.
         started = subprocess.Popen(
-            [self.environment.python, "-c", text], stderr=subprocess.PIPE, text=True, cwd=self.environment.root
+            [self.environment.python, "-c", text], stderr=subprocess.PIPE, text=True, cwd=self.environment.root,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         metrics = self.environment.root / "runs" / "stopped" / "metrics.jsonl"
         while started.poll() is None and not (metrics.exists() and '"epoch"' in metrics.read_text()):
