@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "jobs/options/readers/schedule_check.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 
@@ -122,6 +123,42 @@ TEST_CASE("a job with a server warns of a high momentum and of a scaled learning
   CHECK(has(warnings("fixed: 2", {"learning_rate.with_learners=LINEAR"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 2", {"learning_rate.with_learners=KEEP"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 1", {"learning_rate.with_learners=LINEAR"}), scaled));
+}
+
+TEST_CASE("a run that its last stride makes much longer gets a warning") {
+  const auto warnings = [](const std::string& synchronization) {
+    std::vector<std::string> all = parse(with(synchronization, "fixed: 2")).warnings;
+    std::erase_if(all,
+                  [](const std::string& text) { return text.find("the run ends after a whole") == std::string::npos; });
+    return all;
+  };
+  // 10 epochs of 625 mini-batches: 11 pushes of 600 mini-batches.
+  const std::vector<std::string> pushes = warnings("async_sgd { push_every: 300 warm_start_epochs: 0 }");
+  REQUIRE(pushes.size() == 1);
+  CHECK_THAT(pushes.front(), StartsWith("training.max_epochs: ") &&
+                                 ContainsSubstring("600 of the 625 mini-batches of an epoch: it trains 10.56 epochs "
+                                                   "instead of 10; lower push_every"));
+  CHECK_THAT(warnings("sma { period: 300 }").front(), ContainsSubstring("lower period"));
+  CHECK(warnings("async_sgd { push_every: 100 warm_start_epochs: 0 }").empty());  // 2.4 % longer
+  CHECK(warnings("local_sgd { period: 300 }").empty());
+}
+
+TEST_CASE("a warm start counts as no switch of the job") {
+  const JobOptions job = parse(with("async_sgd {} switch { at_epoch: 2 sma {} learners: 3 }", "fixed: 4"));
+  const JobOptions fewer = with_learners(job, 2, "there is no memory for more");
+  REQUIRE(fewer.switches.size() == 2);
+  CHECK(fewer.switches[1].learners_per_device == std::vector<int>{2});
+
+  // 10 epochs of 625 mini-batches: the last round of 2 learners begins at mini-batch 6,248.
+  const std::string late = with("async_sgd { warm_start_epochs: 9.9999 }", "fixed: 2");
+  CHECK_THAT(
+      unreached_switches(parse(late), 625).front(),
+      StartsWith("synchronization.async_sgd.warm_start_epochs: no round begins between epoch 9.9999 and the end") &&
+          ContainsSubstring(": async_sgd has no effect"));
+  const std::string overtaken =
+      with("async_sgd { warm_start_epochs: 1.9999 } switch { at_epoch: 2 sma {} }", "fixed: 2");
+  CHECK_THAT(unreached_switches(parse(overtaken), 625).front(),
+             ContainsSubstring("where synchronization.switch[0] follows: async_sgd has no effect"));
 }
 
 TEST_CASE("fields of async_sgd that have no effect get a warning") {
