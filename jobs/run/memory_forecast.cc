@@ -230,8 +230,7 @@ std::string MemoryForecast::remedy(const MemoryUse& use, int most) const {
   const bool waits = use.name == kHost && sma::most_steps_within_bound(needs_.schemes) >
                                               scheduler::needed_ring_slots(1, sma::longest_stride(needs_.schemes));
   const char* const apart = waits ? ", or lower staleness or push_every of async_sgd: mini-batches wait in this memory "
-                                    "until the slowest learner "
-                                    "follows"
+                                    "until the slowest learner follows"
                                   : "";
   if (most == 0) return "not even one learner fits: " + smaller + apart;
   return fmt::format("{}{} on each device would fit ({}), or more with a smaller model or training.batch_size{}",

@@ -110,7 +110,7 @@ TEST_CASE("ended run: a run that was resumed and then killed has the model of th
   const Program program;
   REQUIRE(program.run(kSmall).exit_code == 0);
   CHECK_THAT(program.run({"evaluate", "run"}).err, !ContainsSubstring("killed"));
-  // What a process writes that resumes the run and is killed at once.
+  // A process that resumes the run and is killed at once writes this.
   std::ofstream(program / "run/metrics.jsonl", std::ios::app) << "{\"event\":\"resume\"}\n";
   const Completed evaluated = program.run({"evaluate", "run"});
   CHECK(evaluated.exit_code == 0);

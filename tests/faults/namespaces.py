@@ -12,10 +12,11 @@ SCRATCH = "/dev/shm"  # where MPI has its shared memory
 
 def missing():
     """Why this system gives no namespaces; "" if it does."""
-    for program in ("ip", "unshare"):
+    for program in ("ip", "unshare", "mount"):
         if shutil.which(program) is None:
-            return f"there is no {program} (Debian: iproute2, util-linux)"
-    tried = subprocess.run([*ENTER, "ip", "link", "set", "lo", "up"], capture_output=True, text=True, check=False)
+            return f"there is no {program} (Debian: iproute2, util-linux, mount)"
+    needed = f"ip link set lo up && mount -t tmpfs none {SCRATCH}"
+    tried = subprocess.run([*ENTER, "sh", "-c", needed], capture_output=True, text=True, check=False)
     return "" if tried.returncode == 0 else f"no namespaces: {tried.stderr.strip()}"
 
 
