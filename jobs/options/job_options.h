@@ -134,9 +134,7 @@ struct SynchronizationSwitch {
   std::string path;  // path of the scheme in the job: "synchronization.switch[0].local_sgd"
   // Path of what makes the switch: "synchronization.switch[0]", or the field that sets the end of a warm start.
   std::string place;
-
-  // Whether it is where the warm start of an asynchronous first scheme ends.
-  bool ends_warm_start() const { return place.ends_with(".warm_start_epochs"); }
+  bool ends_warm_start = false;  // whether it is where the warm start of an asynchronous first scheme ends
 };
 
 // A run saves its state at intervals. One of the first three is set.

@@ -154,7 +154,7 @@ std::string overlong_run(const JobOptions& options, std::int64_t batches) {
 }
 
 // Names what has no effect if no round reaches the switch, in a warning that begins with the place of the switch.
-const char* without_effect(const SynchronizationSwitch& of) { return of.ends_warm_start() ? "async_sgd" : "it"; }
+const char* without_effect(const SynchronizationSwitch& of) { return of.ends_warm_start ? "async_sgd" : "it"; }
 
 }  // namespace
 

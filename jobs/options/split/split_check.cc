@@ -73,13 +73,13 @@ class SplitCheck {
   }
 
   void check_schemes() {
-    const bool has_warm_start = !options_.switches.empty() && options_.switches.front().ends_warm_start();
+    const bool has_warm_start = !options_.switches.empty() && options_.switches.front().ends_warm_start;
     if (has_warm_start || options_.synchronization.scheme != sma::Scheme::kSSgd) {
       refuse(options_.synchronization_path,
              "all devices must take each step together; set synchronization { s_sgd {} }");
     }
     for (const SynchronizationSwitch& each : options_.switches) {
-      if (!each.ends_warm_start()) refuse(each.path, "the scheme must stay s_sgd; remove the switch");
+      if (!each.ends_warm_start) refuse(each.path, "the scheme must stay s_sgd; remove the switch");
     }
   }
 

@@ -100,7 +100,7 @@ class SwitchReader {
                   options_.switches.empty()
                       ? fmt::format("a switch stands after the start: at_epoch must be above 0, not {}", read.at_epoch)
                       : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
-                                    options_.switches.back().ends_warm_start()
+                                    options_.switches.back().ends_warm_start
                                         ? ", where the warm start of async_sgd ends (warm_start_epochs)"
                                         : ""));
     } else if (read.at_epoch >= epochs) {
@@ -137,7 +137,8 @@ void add_warm_start(const v1::AsyncSgd& kind, JobOptions& options, dataflow::Fie
                               .learners_per_device = {},
                               .with_learners = options.learning_rate.with_learners,
                               .path = options.synchronization_path,
-                              .place = path});
+                              .place = path,
+                              .ends_warm_start = true});
   options.synchronization = sma::defaults_of(sma::Scheme::kSSgd);
 }
 
