@@ -134,6 +134,37 @@ class HostileImport(unittest.TestCase):
         image = value("x", ["n", 4, 6, 6])
         self.refuse(model(nodes, inputs=[image]), 3, "Concat 'join7'", "more than 1073741824 elements")
 
+    def test_axes_that_repeat_or_are_many(self):
+        def unsqueezed(axes):
+            nodes = [node("Unsqueeze", ["fc.bias", "axes"], "u", name="longer"), node("Add", ["x", "u"], "y")]
+            tensors = [tensor("fc.bias", [3], [1, 2, 3]), tensor("axes", [len(axes)], axes, INT64)]
+            return linear(nodes=nodes, tensors=tensors)
+
+        self.refuse(unsqueezed([0, 0]), 3, "Unsqueeze 'longer': its axes repeat")
+        self.refuse(unsqueezed([1, -2]), 3, "Unsqueeze 'longer': its axes repeat")
+        self.refuse(unsqueezed([0] * 100000), 3, "Unsqueeze 'longer': it makes more than 16 dimensions")
+
+    def test_many_nodes_of_one_name(self):
+        nodes = [node("Relu", ["x" if k == 0 else f"v{k}"], f"v{k + 1}", name="a") for k in range(1000)]
+        nodes.append(node("Relu", ["v1000"], "last", name="a_2"))
+        nodes.append(node("Gemm", ["last", "fc.weight", "fc.bias"], "y", integer("transB", 1)))
+        done = self.run_import(linear(nodes=nodes))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        job = (self.folder / "run" / "job.txtpb").read_text()
+        for name in ("a", "a_2", "a_1000", "a_2_2"):
+            self.assertEqual(job.count(f'name: "{name}"'), 1, name)
+
+    def test_types_that_are_no_numbers(self):
+        words = tensor("words", [1], kind=8, raw=b"")
+        one = onnx.block(1, "value") + onnx.block(5, tensor("", [1], kind=17, raw=b"1")) + onnx.number(20, 4)
+        nodes = [node("Constant", [], "c", one, name="eight"), node("Add", ["x", "words"], "a", name="texts"),
+                 node("Sin", ["x"], "s", name="sine"), node("Sum", ["a", "s", "c"], "y")]
+        self.refuse(linear(nodes=nodes, tensors=[words]), 3, "3 of its 4 nodes cannot be imported", "Sin 'sine'",
+                    "Constant 'eight': its constant '' has elements of type 17",
+                    "Add 'texts': its constant 'words' has elements of type STRING")
+        self.refuse(linear(nodes=[node("Relu", ["x"], "z")], tensors=[words], outputs=[value("words", [1])]), 3,
+                    "its output 'words' cannot be imported")
+
     def test_control_characters_of_names_do_not_reach_the_job(self):
         done = self.run_import(linear(nodes=[node("Gemm", ["x", "fc.weight"], "y", integer("transB", 1), name="a\x1b[2J\nb")],
                                       tensors=[tensor("fc.weight", [3, 6], [1] * 18)]))

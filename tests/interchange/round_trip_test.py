@@ -68,6 +68,15 @@ class RoundTrip(unittest.TestCase):
         self.assertFalse((self.folder / "misfit").exists())
         self.call("import", "run.onnx", "--output", "misfit", "--job", "nowhere.txtpb", code=3)
 
+    def test_data_beside_the_job_stay_there(self):
+        (self.folder / "jobs").mkdir()
+        (self.folder / "jobs/near.txtpb").write_text(
+            'model { zoo { mlp {} } } data { npy { directory: "./arrays" classes: 10 channels: 1 height: 28 width: 28 } } '
+            "learning_rate { base: 0.1 }", encoding="utf-8")
+        self.call("import", "run.onnx", "--output", "near", "--job", "jobs/near.txtpb")
+        text = (self.folder / "near/job.txtpb").read_text(encoding="utf-8")
+        self.assertIn(f'directory: "{self.folder.resolve() / "jobs/arrays"}"', text)
+
     def test_outputs_that_cannot_be_written(self):
         for output in ("nowhere/model.onnx", ".", "run", "/dev/full"):
             message = self.call("export", "run", "--output", output, code=2)

@@ -97,7 +97,7 @@ ExportReport export_model(const JobOptions& job, const std::filesystem::path& pa
   require_graph(job, "arbalest export");
   const bool is_onnx = options.format == ExportFormat::kOnnx;
   if (options.softmax && !is_onnx) {
-    engine::fail(engine::ErrorKind::kUsage, "--softmax is for --format onnx; a safetensors file holds weights only");
+    engine::fail(engine::ErrorKind::kUsage, "--softmax is for --format onnx; a safetensors file holds no layers");
   }
   std::vector<NamedTensor> tensors = read_finite_model(path, model_sha256);
   SavedDescription saved = read_saved_description(job, path.string());

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include <fmt/format.h>
+
 #include "engine/elementwise/bfloat16.h"
 #include "engine/error.h"
 #include "jobs/export/half.h"
@@ -36,8 +38,7 @@ std::uint64_t element_bytes(const onnx::Tensor& tensor) {
     case onnx::Tensor::DOUBLE:
       return 8;
     default:
-      engine::fail(ErrorKind::kCheckpoint, "tensor '{}' has elements of type {}, which are not numbers", tensor.name(),
-                   tensor.data_type());
+      return 0;
   }
 }
 
@@ -139,13 +140,21 @@ std::int64_t elements_of(const std::vector<std::int64_t>& dims, const std::strin
   return elements;
 }
 
+bool has_numbers(const onnx::Tensor& tensor) { return element_bytes(tensor) != 0; }
+
+std::string type_problem(const onnx::Tensor& tensor) {
+  const bool is_known = onnx::Tensor::DataType_IsValid(tensor.data_type());
+  return fmt::format("its constant '{}' has elements of type {}, which cannot be imported", tensor.name(),
+                     is_known ? onnx::Tensor::DataType_Name(tensor.data_type()) : std::to_string(tensor.data_type()));
+}
+
 std::uint64_t raw_bytes(const onnx::Tensor& tensor) {
+  if (!has_numbers(tensor)) engine::fail(ErrorKind::kCheckpoint, "{}", type_problem(tensor));
   const std::vector<std::int64_t> dims(tensor.dims().begin(), tensor.dims().end());
   return static_cast<std::uint64_t>(elements_of(dims, tensor.name())) * element_bytes(tensor);
 }
 
 Constant constant_of(const onnx::Tensor& tensor) {
-  constexpr int kMostDimensions = 16;
   if (tensor.dims_size() > kMostDimensions) {
     engine::fail(ErrorKind::kInvalidJob, "tensor '{}' has {} dimensions; at most {} are known", tensor.name(),
                  tensor.dims_size(), kMostDimensions);

@@ -29,9 +29,16 @@ struct Constant {
 
 // More than this many elements are refused: a few bytes of a file can ask for any number of equal values.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
+inline constexpr int kMostDimensions = 16;
 
 // Product of `dims`. Throws ErrorKind::kCheckpoint for a negative extent or more than kMostElements, naming `name`.
 std::int64_t elements_of(const std::vector<std::int64_t>& dims, const std::string& name);
+
+// Whether the elements have a type that constant_of() reads: numbers of 8 to 64 bits, and truth values.
+bool has_numbers(const onnx::Tensor& tensor);
+
+// Why it cannot be read, if it has no numbers.
+std::string type_problem(const onnx::Tensor& tensor);
 
 // Bytes of the elements in raw_data. Throws ErrorKind::kCheckpoint as elements_of does, and for types that are not
 // numbers.

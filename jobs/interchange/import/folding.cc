@@ -47,9 +47,14 @@ std::int64_t axis_within(std::int64_t axis, std::size_t rank) {
   return axis < 0 ? axis + size : axis;
 }
 
+Constant tensor_of(const onnx::Tensor& value) {
+  if (!has_numbers(value)) refuse("{}", type_problem(value));
+  return constant_of(value);
+}
+
 Constant constant_node(GraphImport& /*graph*/, NodeReader& node) {
   if (const onnx::Attribute* value = node.attribute("value"); value != nullptr && value->has_t()) {
-    Constant constant = constant_of(value->t());
+    Constant constant = tensor_of(value->t());
     constant.name = node.node().output(0);
     return constant;
   }
@@ -68,7 +73,7 @@ Constant constant_of_shape(GraphImport& graph, NodeReader& node) {
   const auto elements = static_cast<std::size_t>(checked_elements(shape.integers));
   graph.check_room(elements);  // before they take memory
   const onnx::Attribute* given = node.attribute("value");
-  const Constant value = given == nullptr ? Constant{.numbers = {0.0F}} : constant_of(given->t());
+  const Constant value = given == nullptr ? Constant{.numbers = {0.0F}} : tensor_of(given->t());
   if (!value.is_single()) refuse("its value is not one number");
   if (value.is_integer) check_integers(elements);
   Constant result{.dims = shape.integers, .is_integer = value.is_integer, .name = node.node().output(0)};
@@ -90,13 +95,12 @@ Constant unsqueeze(GraphImport& graph, NodeReader& node) {
   const Constant& input = graph.constant(node, 0, "its input");
   std::vector<std::int64_t> axes = given_axes(graph, node);
   const std::size_t rank = input.dims.size() + axes.size();
+  if (rank > kMostDimensions) refuse("it makes more than {} dimensions", kMostDimensions);
   for (std::int64_t& axis : axes) axis = axis_within(axis, rank);
   std::ranges::sort(axes);
+  if (std::ranges::adjacent_find(axes) != axes.end()) refuse("its axes repeat");
   std::vector<std::int64_t> dims = input.dims;
-  for (const std::int64_t axis : axes) {
-    if (std::cmp_greater(axis, dims.size())) refuse("its axes repeat");
-    dims.insert(dims.begin() + axis, 1);
-  }
+  for (const std::int64_t axis : axes) dims.insert(dims.begin() + axis, 1);
   return with_dims(input, std::move(dims));
 }
 

@@ -45,7 +45,10 @@ const Value* GraphImport::input(const NodeReader& node, int k) const {
   if (!has_input(node, k)) return nullptr;
   const Value* found = find(node.node().input(k));
   if (found == nullptr) refuse("it reads '{}', which nothing writes", node.node().input(k));
-  if (std::holds_alternative<Unknown>(*found)) throw FollowsUnknown();
+  if (const auto* unknown = std::get_if<Unknown>(found)) {
+    if (unknown->reason.empty()) throw FollowsUnknown();
+    refuse("{}", unknown->reason);
+  }
   return found;
 }
 
@@ -56,6 +59,7 @@ Tensor GraphImport::shifted(const std::string& name, const Tensor& x) {
 
 Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
+  if (const auto* unknown = std::get_if<Unknown>(&value)) refuse("{}", unknown->reason);
   if (std::holds_alternative<std::shared_ptr<const Constant>>(value)) refuse("its input is a constant");
   if (std::holds_alternative<Padded>(value)) refuse("it reads an image with padding, which only windows can have here");
   if (std::holds_alternative<IdColumn>(value)) refuse("it reads ids, which only a table (Gather) can do here");

@@ -44,10 +44,10 @@ class ChannelOrder {
  public:
   // `extents`: h, w, c.
   ChannelOrder(const onnx::Graph& graph, const std::vector<std::int64_t>& extents) : graph_(graph), extents_(extents) {
-    for (const onnx::Tensor& tensor : graph.initializer()) constants_.emplace(tensor.name(), &tensor);
+    for (const onnx::Tensor& tensor : graph.initializer()) add(tensor.name(), tensor);
     for (const onnx::Node& node : graph.node()) {
       if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1) continue;
-      if (node.attribute(0).has_t()) constants_.emplace(node.output(0), &node.attribute(0).t());
+      if (node.attribute(0).has_t()) add(node.output(0), node.attribute(0).t());
     }
   }
 
@@ -68,6 +68,10 @@ class ChannelOrder {
   }
 
  private:
+  void add(const std::string& name, const onnx::Tensor& tensor) {
+    if (has_numbers(tensor)) constants_.emplace(name, &tensor);
+  }
+
   bool puts_first(const onnx::Node& node) const {
     if (node.op_type() == "Transpose") {
       const auto order = std::ranges::find(node.attribute(), std::string("perm"), &onnx::Attribute::name);

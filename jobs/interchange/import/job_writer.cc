@@ -20,6 +20,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/onnx_import.h"
+#include "jobs/options/data/data_defaults.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/text/text_format.h"
 #include "jobs/report/output_directory.h"
@@ -179,6 +180,7 @@ v1::Job job_from(const std::string& path, ImportedModel& model, const std::optio
   if (description) note_differences(*description, options, path, model.notes);
   v1::Job job;
   parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
+  make_directory_absolute(*job.mutable_data(), path);  // the new job lies elsewhere
   return job;
 }
 

@@ -1,6 +1,7 @@
 #include "jobs/interchange/import/layer_list.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -93,10 +94,12 @@ Tensor LayerList::replace(int index, ImportedLayer layer) {
 LayerList::Named LayerList::named(const std::string& input) && {
   Named result;
   std::set<std::string> taken = {"image", "ids", "label"};
+  std::map<std::string, int> repetitions;
   for (const ImportedLayer& layer : layers_) {
-    std::string name = printable(layer.name);
+    const std::string written = printable(layer.name);
+    std::string name = written;
     if (!layer.is_dropped) {
-      while (!taken.insert(name).second) name += '_';
+      while (!taken.insert(name).second) name = fmt::format("{}_{}", written, ++repetitions[written] + 1);
     }
     result.names.push_back(name);
   }

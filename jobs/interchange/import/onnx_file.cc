@@ -110,13 +110,16 @@ void load_external(onnx::Tensor& tensor, const ExternalData& data) {
   if (tensor.data_location() == onnx::Tensor::EXTERNAL) data.load(tensor, raw_bytes(tensor));
 }
 
-// All tensors with data, of initializers and attributes.
+// All tensors of numbers, of initializers and attributes. The readers of others are refused.
 std::vector<onnx::Tensor*> tensors_of(onnx::Graph& graph) {
   std::vector<onnx::Tensor*> tensors;
-  for (onnx::Tensor& tensor : *graph.mutable_initializer()) tensors.push_back(&tensor);
+  const auto add = [&](onnx::Tensor* tensor) {
+    if (has_numbers(*tensor)) tensors.push_back(tensor);
+  };
+  for (onnx::Tensor& tensor : *graph.mutable_initializer()) add(&tensor);
   for (onnx::Node& node : *graph.mutable_node()) {
     for (onnx::Attribute& attribute : *node.mutable_attribute()) {
-      if (attribute.has_t()) tensors.push_back(attribute.mutable_t());
+      if (attribute.has_t()) add(attribute.mutable_t());
     }
   }
   return tensors;

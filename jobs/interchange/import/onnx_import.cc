@@ -137,8 +137,11 @@ class ModelImport {
   void define_values() {
     for (const onnx::Tensor& tensor : graph_.initializer()) {
       if (!needed_.reads().contains(tensor.name())) continue;
-      if (tensor.data_type() == onnx::Tensor::STRING) continue;  // its readers are refused
-      import_->define(tensor.name(), std::make_shared<const Constant>(constant_of(tensor)));
+      if (has_numbers(tensor)) {
+        import_->define(tensor.name(), std::make_shared<const Constant>(constant_of(tensor)));
+      } else {
+        import_->define(tensor.name(), Unknown{type_problem(tensor)});
+      }
     }
     const auto reads = needed_.reads().find(input_.name);
     Tensor image{.source = kImageSource, .shape = input_.one_example()};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -80,8 +81,10 @@ struct Formula {
   Tensor other = {};
 };
 
-// A node that cannot be imported has written the value.
-struct Unknown {};
+// A node that cannot be imported has written the value, or, with a reason, the file holds it in a way that cannot be.
+struct Unknown {
+  std::string reason = {};
+};
 
 using Value = std::variant<Unknown, std::shared_ptr<const Constant>, Tensor, Padded, IdColumn, Formula>;
 

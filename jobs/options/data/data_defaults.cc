@@ -61,27 +61,32 @@ void fill_libsvm(v1::Libsvm& libsvm) {
   if (!libsvm.has_test()) libsvm.set_test("test.libsvm");
 }
 
-void fill_directory(v1::Data& data, const std::string& default_directory, const std::string& file) {
+void fill_directory(v1::Data& data, const std::string& default_directory) {
+  const FieldDescriptor* field = directory_field(data);
+  if (field == nullptr || default_directory.empty()) return;
+  Message& source = *data.GetReflection()->MutableMessage(&data, source_field(data));
+  const google::protobuf::Reflection& reflection = *source.GetReflection();
+  if (!reflection.HasField(source, field)) reflection.SetString(&source, field, default_directory);
+}
+
+}  // namespace
+
+void make_directory_absolute(v1::Data& data, const std::string& file) {
   const FieldDescriptor* field = directory_field(data);
   if (field == nullptr) return;
   Message& source = *data.GetReflection()->MutableMessage(&data, source_field(data));
   const google::protobuf::Reflection& reflection = *source.GetReflection();
-  if (!reflection.HasField(source, field)) {
-    if (!default_directory.empty()) reflection.SetString(&source, field, default_directory);
-    return;
-  }
   const std::string directory = reflection.GetString(source, field);
   if (!directory.starts_with("./") && !directory.starts_with("../")) return;
   const std::filesystem::path beside_job = std::filesystem::absolute(file).parent_path() / directory;
   reflection.SetString(&source, field, beside_job.lexically_normal().string());
 }
 
-}  // namespace
-
 void fill_defaults(v1::Data& data, const std::string& file) {
   if (data.source_case() == v1::Data::SOURCE_NOT_SET) return;
   const KnownDataset known = known_dataset(data);
-  fill_directory(data, known.directory, file);
+  fill_directory(data, known.directory);
+  make_directory_absolute(data, file);
   if (data.has_libsvm()) {
     fill_libsvm(*data.mutable_libsvm());
     return;  // the other defaults are for dense examples
