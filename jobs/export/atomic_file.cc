@@ -62,6 +62,14 @@ std::vector<std::filesystem::path> partial_files_in(const std::filesystem::path&
   return found;
 }
 
+// Removes a partial file unless the process that writes it lives.
+void remove_unless_written(const std::filesystem::path& partial) {
+  const int file = open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return;
+  if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(partial.c_str());
+  close(file);
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
@@ -106,7 +114,7 @@ void write_file(const std::filesystem::path& path, std::string_view text) {
 }
 
 void remove_partial_files(const std::filesystem::path& directory) {
-  for (const std::filesystem::path& path : partial_files_in(directory)) unlink(path.c_str());
+  for (const std::filesystem::path& partial : partial_files_in(directory)) remove_unless_written(partial);
 }
 
 void remove_partial_files_of(const std::filesystem::path& path) {
@@ -115,10 +123,7 @@ void remove_partial_files_of(const std::filesystem::path& path) {
   for (const std::filesystem::path& partial : partial_files_in(directory)) {
     const std::string name = partial.filename().string();
     if (!name.starts_with(begin) || name.find_first_not_of("0123456789", begin.size()) != std::string::npos) continue;
-    const int file = open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (file < 0) continue;
-    if (flock(file, LOCK_EX | LOCK_NB) == 0) unlink(partial.c_str());
-    close(file);
+    remove_unless_written(partial);
   }
 }
 

@@ -38,10 +38,9 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
-// Removes the partial files that killed processes have left in `directory`. No other process may write there. What
-// cannot be removed stays.
+// Remove the partial files in `directory`, and those of the file `path`, whose processes are gone. What cannot be
+// removed stays.
 void remove_partial_files(const std::filesystem::path& directory);
-// Removes the partial files of `path` whose processes are gone. What cannot be removed stays.
 void remove_partial_files_of(const std::filesystem::path& path);
 
 // Makes the names in a directory survive a power loss: renamed, added and removed ones.
