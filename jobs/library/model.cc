@@ -147,9 +147,6 @@ std::vector<Prediction> Model::predict(std::span<const std::int32_t> examples, i
 std::vector<Prediction> Model::predict_files(std::span<const std::string> files, int top) {
   return throwing_public_errors([&] {
     std::vector<std::string> paths(files.begin(), files.end());
-    for (const std::string& path : paths) {  // the operating system would read the file whose path ends there
-      if (path.find('\0') != std::string::npos) engine::fail(engine::ErrorKind::kUsage, "a path holds a NUL");
-    }
     return implementation_->predict(jobs::open_files(implementation_->description(), std::move(paths)), top);
   });
 }

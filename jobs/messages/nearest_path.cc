@@ -20,7 +20,8 @@ std::string nearest_path_hint(const fs::path& path) {
   const fs::path parent = missing.has_parent_path() ? missing.parent_path() : fs::path(".");
   std::vector<std::string> names;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
+    // A link to a file that is missing has the name itself.
+    if (entry->path().filename() != missing.filename()) names.push_back(entry->path().filename().string());
   }
   const std::string nearest = engine::nearest_name(missing.filename().string(), names);
   if (!nearest.empty()) {

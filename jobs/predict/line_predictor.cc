@@ -13,11 +13,6 @@ LinePredictor::LinePredictor(const DescribedModel& model, int top)
 }
 
 Prediction LinePredictor::predict(const std::string& path) {
-  if (path.find('\0') != std::string::npos) {
-    Prediction prediction;
-    prediction.error = "holds a NUL; separate paths by line ends";
-    return prediction;
-  }
   const PredictionInput input = open_files(model_.description, {path});
   input.data->read(0, {}, example_.features());
   if (std::string error = input.data->take_error(0); !error.empty()) {

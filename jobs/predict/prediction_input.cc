@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
-#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -11,6 +9,7 @@
 
 #include "dataflow/input/formats/image_files.h"
 #include "dataflow/input/formats/input_file.h"
+#include "dataflow/input/formats/text_lines.h"
 #include "dataflow/input/images/encoded_images.h"
 #include "engine/error.h"
 #include "jobs/messages/nearest_path.h"
@@ -26,6 +25,9 @@ using Input = ModelDescription::Input;
 void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& place,
                            std::span<const dataflow::InputTensor> features) const {
   try {
+    if (has_files() && source(example).find('\0') != std::string::npos) {  // what is before it may be another file
+      engine::fail(ErrorKind::kData, "holds a NUL; separate paths by line ends");
+    }
     data_->read(example, place, features);
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
@@ -71,7 +73,8 @@ bool has_image_name(const fs::path& path) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-// Whether a file's first bytes are those of an image or other binary data, and not of a list.
+// Whether a file's first bytes are those of an image or other binary data, and not of a list. Throws kData if the file
+// is missing, special or unreadable.
 bool is_binary(const fs::path& path) {
   dataflow::InputFile file(path, /*is_raw=*/true);
   std::array<std::uint8_t, 512> start{};
@@ -82,7 +85,7 @@ bool is_binary(const fs::path& path) {
 }
 
 struct Found {
-  std::vector<std::string> files;  // images, and folders that cannot be listed: reading them says why
+  std::vector<std::string> files;  // images, and paths that cannot be read: reading them says why
   std::vector<std::string> warnings;
 };
 
@@ -122,26 +125,45 @@ void add_folder(const fs::path& folder, Found& found) {
 }
 
 void add_list(const fs::path& path, Found& found) {
-  std::ifstream list(path);
-  if (!list) engine::fail(ErrorKind::kData, "{}: cannot be opened; check its permissions", path.string());
   const std::size_t before = found.files.size();
-  for (std::string line; std::getline(list, line);) {
-    if (line.ends_with('\r')) line.pop_back();
+  for (const std::string& line : dataflow::read_text_lines(path)) {
     if (!line.empty()) found.files.push_back((path.parent_path() / line).string());
   }
-  if (list.bad()) engine::fail(ErrorKind::kData, "{}: reading failed", path.string());
   if (found.files.size() == before) {
     engine::fail(ErrorKind::kData, "{}: lists no image; a list has the path of one image per line", path.string());
   }
 }
 
-void check_is_there(const fs::path& path, const fs::file_status& status, const std::error_code& error) {
+void check_is_there(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     engine::fail(ErrorKind::kData, "'{}' cannot be read: {}{}", path.string(),
                  error ? error.message() : "it does not exist", nearest_path_hint(path));
   }
   if (fs::is_directory(status) || fs::is_regular_file(status)) return;
   engine::fail(ErrorKind::kData, "'{}' is neither a file nor a folder; give - for standard input", path.string());
+}
+
+enum class InputKind { kFolder, kArray, kImage, kList };
+
+// Throws as is_binary().
+InputKind kind_of(const fs::path& path) {
+  std::error_code unknown;
+  const fs::file_status status = fs::status(path, unknown);
+  if (fs::is_directory(status)) return InputKind::kFolder;
+  if (fs::is_regular_file(status) && path.extension() == ".npy") return InputKind::kArray;
+  return has_image_name(path) || is_binary(path) ? InputKind::kImage : InputKind::kList;
+}
+
+// Of several inputs, one that cannot be read counts as an image: reading it says why.
+InputKind kind_beside_others(const fs::path& path) {
+  try {
+    return kind_of(path);
+  } catch (const engine::Error& error) {
+    if (error.kind() != ErrorKind::kData) throw;
+    return InputKind::kImage;
+  }
 }
 
 }  // namespace
@@ -167,20 +189,23 @@ PredictionInput open_files(const ModelDescription& description, std::vector<std:
 }
 
 PredictionInput open_inputs(const ModelDescription& description, const std::vector<std::string>& inputs) {
+  const bool is_alone = inputs.size() == 1;
+  if (is_alone) check_is_there(inputs.front());
   Found found;
   for (const fs::path path : inputs) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    check_is_there(path, status, error);
-    if (fs::is_directory(status)) {
-      add_folder(path, found);
-    } else if (path.extension() == ".npy") {
-      if (inputs.size() == 1) return {std::make_unique<TolerantDataset>(open_prediction_array(description, path))};
-      engine::fail(ErrorKind::kUsage, "'{}' is an array, which must be the only input", path.string());
-    } else if (has_image_name(path) || is_binary(path)) {
-      found.files.push_back(path.string());
-    } else {
-      add_list(path, found);
+    switch (is_alone ? kind_of(path) : kind_beside_others(path)) {
+      case InputKind::kFolder:
+        add_folder(path, found);
+        break;
+      case InputKind::kArray:
+        if (is_alone) return {std::make_unique<TolerantDataset>(open_prediction_array(description, path))};
+        engine::fail(ErrorKind::kUsage, "'{}' is an array, which must be the only input", path.string());
+      case InputKind::kImage:
+        found.files.push_back(path.string());
+        break;
+      case InputKind::kList:
+        add_list(path, found);
+        break;
     }
   }
   PredictionInput input = open_files(description, std::move(found.files));

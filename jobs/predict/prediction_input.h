@@ -15,7 +15,8 @@
 
 namespace arbalest::jobs {
 
-// A dataset whose unreadable examples do not end the work: they are zeros, and the error is kept.
+// A dataset whose unreadable examples do not end the work: they are zeros, and the error is kept. A path that
+// holds a NUL is unreadable.
 class TolerantDataset final : public dataflow::Dataset {
  public:
   // `files`: by example; empty: the examples have numbers only.
@@ -60,8 +61,9 @@ PredictionInput open_files(const ModelDescription& description, std::vector<std:
 
 // Each of `inputs` is an image; a folder, which is searched for .jpg, .jpeg and .png with all folders in it, in the
 // order of names; or a text file that lists one image per line, with paths relative to the folder of the list. An array
-// (.npy) must be the only input. A folder in a folder that cannot be listed is an example with an error. Throws kData
-// if an input does not exist, if a folder or list has no image, and as open_prediction_array() does.
+// (.npy) must be the only input. A folder in a folder that cannot be listed is an example with an error, and so is one
+// of several inputs that does not exist or cannot be opened. Throws kData if the only input does not exist or cannot be
+// opened, if a folder or list has no image, and as open_prediction_array() does.
 PredictionInput open_inputs(const ModelDescription& description, const std::vector<std::string>& inputs);
 
 }  // namespace arbalest::jobs

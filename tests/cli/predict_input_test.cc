@@ -47,15 +47,61 @@ TEST_CASE("predict: several inputs are predicted one after another") {
   CHECK(lines[2] == lines[0]);
   CHECK(lines[3].starts_with("images/a.png: "));
 
-  const Completed missing = trained().predict({"images/a.png", "images/b.png"});
-  CHECK(missing.exit_code == 4);
-  CHECK_THAT(missing.err, ContainsSubstring("'images/b.png' cannot be read"));
   write_text(trained() / "one.npy", npy("|u1", "1, 28, 28", std::string(28 * 28, 'x')));
   for (const char* alone : {"one.npy", "-"}) {
     const Completed refused = trained().predict({"images/a.png", alone});
     CHECK(refused.exit_code == 2);
     CHECK_THAT(refused.err, ContainsSubstring("must be the only input"));
   }
+}
+
+TEST_CASE("predict: of several inputs, one that cannot be read is a line with an error") {
+  fs::create_symlink("nowhere.png", trained() / "dangling.png");
+  REQUIRE(mkfifo((trained() / "fifo").c_str(), 0600) == 0);
+  fs::create_symlink("/proc/self/mem", trained() / "unreadable");  // its first bytes are never there
+  const std::vector<std::string> inputs = {"images/a.png", "nowhere.png", "nowhere.npy", "nowhere/list",
+                                           "dangling.png", "fifo",        "unreadable",  "images/b.jpg"};
+  const Completed result = trained().predict(inputs);
+  CHECK(result.exit_code == 4);
+  CHECK_THAT(result.err, ContainsSubstring("6 of 8 examples could not be predicted; the first: nowhere.png: "));
+  const std::vector<std::string> lines = lines_of(result.out);
+  REQUIRE(lines.size() == inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const json row = json::parse(lines[i]);
+    CHECK(row["file"] == inputs[i]);
+    CHECK(row.contains(inputs[i].starts_with("images/") ? "top" : "error"));
+  }
+  std::vector<std::string> skipping = inputs;
+  skipping.emplace_back("--skip-errors");
+  const Completed skipped = trained().predict(skipping);
+  CHECK(skipped.exit_code == 0);
+  CHECK(skipped.out == result.out);
+
+  for (std::size_t i = 1; i + 1 < inputs.size(); ++i) {
+    CAPTURE(inputs[i]);
+    const Completed alone = trained().predict({inputs[i], "--skip-errors"});
+    CHECK(alone.exit_code == 4);
+    CHECK(alone.out.empty());
+    CHECK_THAT(alone.err, ContainsSubstring(inputs[i]) && !ContainsSubstring("did you mean '" + inputs[i]));
+  }
+  for (const char* made : {"dangling.png", "fifo", "unreadable"}) fs::remove(trained() / made);
+}
+
+TEST_CASE("predict: a path with a NUL is never read up to it, and a list may begin with a byte order mark") {
+  const std::string beyond_the_start(600, '\n');  // a file with a NUL in its first bytes is no list
+  write_text(trained() / "nul.txt", beyond_the_start + "images/a.png" + '\0' + ".evil\nimages/b.jpg\n");
+  const Completed listed = trained().predict({"nul.txt"});
+  CHECK(listed.exit_code == 4);
+  CHECK(trained().shell("$predict - < nul.txt").out == listed.out);
+  const std::vector<std::string> lines = lines_of(listed.out);
+  REQUIRE(lines.size() == 2);
+  CHECK_THAT(json::parse(lines[0])["error"].get<std::string>(), ContainsSubstring("holds a NUL"));
+  CHECK(json::parse(lines[1]).contains("top"));
+
+  write_text(trained() / "marked.txt", "\xEF\xBB\xBFimages/b.jpg\r\nimages/a.png\n");
+  const Completed marked = trained().predict({"marked.txt"});
+  CHECK(marked.exit_code == 0);
+  CHECK(lines_of(marked.out).size() == 2);
 }
 
 TEST_CASE("predict: a folder in a folder that cannot be listed is a line with an error") {

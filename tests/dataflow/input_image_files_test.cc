@@ -106,6 +106,11 @@ TEST_CASE("image files: a list names images, and their folders are the classes",
   }
   write_text(directory / "train.txt", "train/../train/cat/a.JPEG\n");
   CHECK(list_image_files(lists, Split::kTrain, warnings).files.at(0).path == directory / "train/cat/a.JPEG");
+  write_text(directory / "train.txt", "\xEF\xBB\xBFtrain/cat/a.JPEG\n");  // as some editors begin a file
+  CHECK(list_image_files(lists, Split::kTrain, warnings).files.at(0).path == directory / "train/cat/a.JPEG");
+  write_text(directory / "train.txt", std::string("train/cat/a.JPEG\0.txt\n", 22));
+  CHECK_THAT(data_failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
+             ContainsSubstring("train.txt:1: holds a NUL"));
   write_text(directory / "train.txt", "\n");
   CHECK_THAT(data_failure([&] { list_image_files(lists, Split::kTrain, warnings); }),
              ContainsSubstring("lists no image"));

@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <cstdint>
-#include <fstream>
 #include <map>
 #include <set>
 #include <system_error>
@@ -13,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "dataflow/input/formats/input_file.h"
+#include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
@@ -110,14 +110,14 @@ class Lister {
   }
 
   FilesByClass read_list(const fs::path& path) const {
-    std::ifstream list(path);
-    if (!list) fail(ErrorKind::kData, "{}: cannot be opened; check its permissions", path.string());
     FilesByClass files;
     int number = 0;
-    for (std::string line; std::getline(list, line);) {
+    for (const std::string& line : read_text_lines(path)) {
       ++number;
-      if (line.ends_with('\r')) line.pop_back();
       if (line.empty()) continue;
+      if (line.find('\0') != std::string::npos) {  // what is before it may be another file
+        fail(ErrorKind::kData, "{}:{}: holds a NUL; write one path per line", path.string(), number);
+      }
       const fs::path image = fs::path(line).lexically_normal();
       const std::string folder = image.parent_path().filename().string();
       if (image.is_absolute() || folder.empty() || folder == ".." || *image.begin() == "..") {
@@ -126,7 +126,6 @@ class Lister {
       }
       files[folder].push_back(source_.directory / image);
     }
-    if (list.bad()) fail(ErrorKind::kData, "{}: reading failed", path.string());
     if (files.empty()) fail(ErrorKind::kData, "{}: lists no image", path.string());
     return files;
   }

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <sstream>
 #include <system_error>
 
 #include <fmt/format.h>
 
 #include "dataflow/input/formats/image_files.h"
 #include "dataflow/input/formats/input_file.h"
+#include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
 #include "jobs/options/data/class_names_check.h"
 #include "jobs/options/text/text_encoding.h"
@@ -45,12 +45,8 @@ std::vector<std::string> read_names(const fs::path& path) {
   }
   std::vector<std::uint8_t> bytes(file.most_left());
   file.read(bytes, "file");
-  std::istringstream text(std::string(bytes.begin(), bytes.end()));
-  std::vector<std::string> names;
-  for (std::string line; std::getline(text, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    if (!line.empty()) names.push_back(line);
-  }
+  std::vector<std::string> names = dataflow::text_lines(std::string(bytes.begin(), bytes.end()));
+  std::erase(names, "");
   return names;
 }
 
