@@ -37,10 +37,16 @@ void check_mirror(const std::string& from) {
        shown_url(from));
 }
 
-void make_folder(const fs::path& folder) {
+// Returns the folder, and those above it that were missing: the innermost first.
+std::vector<fs::path> make_folder(const fs::path& folder) {
   std::error_code error;
+  std::vector<fs::path> made = {folder};
+  for (fs::path parent = folder.parent_path(); !parent.empty() && !fs::exists(parent, error);) {
+    made.push_back(parent);
+    parent = parent.parent_path();
+  }
   fs::create_directories(folder, error);
-  if (!error) return;
+  if (!error) return made;
   if (kind_of_errno(error.value()) == ErrorKind::kOutOfMemory) fail_write(folder, error.value());
   fail(ErrorKind::kUsage, "the folder '{}' cannot be made: {}; name another --data-root", folder.string(),
        error.message());
@@ -138,9 +144,13 @@ class Fetching {
     std::error_code error;
     fs::path path = place / download_.name;
     if (!fs::exists(path, error)) path = place / folder_ / download_.name;
-    std::ifstream file(path, std::ios::binary);
-    if (!file || !fs::is_regular_file(path, error))
-      return failed((place / download_.name).string() + " cannot be read");
+    std::ifstream file;  // opening a pipe would wait
+    if (fs::is_regular_file(path, error)) file.open(path, std::ios::binary);
+    if (!file.is_open()) return failed((place / download_.name).string() + " cannot be read");
+    // A wrong file does not cost what has come before.
+    if (fs::file_size(path, error) != download_.bytes || sha256_of(path) != download_.sha256) {
+      return failed(path.string() + " is not the published file");
+    }
     partial_.clear();
     std::vector<char> piece(1U << 20U);
     while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())), file.gcount() > 0) {
@@ -150,7 +160,7 @@ class Fetching {
     }
     if (is_published()) return Arrival::kWhole;
     partial_.clear();
-    return failed(path.string() + " is not the published file");
+    return failed(path.string() + " changes while it is copied");
   }
 
   Arrival failed(std::string problem) {
@@ -185,12 +195,12 @@ class Fetching {
 // An archive of images hardly shrinks: this is more than each of the known ones needs.
 std::uint64_t most_unpacked_bytes(const Download& download) { return 4 * download.bytes + (std::uint64_t{1} << 20U); }
 
-// A failure leaves neither an empty file nor an empty folder.
-void remove_if_empty(PartialFile& partial) {
+// A failure leaves neither an empty file nor an empty folder. `folders`: the innermost first.
+void remove_if_empty(PartialFile& partial, const std::vector<fs::path>& folders) {
   if (partial.bytes() > 0) return;
   partial.remove();
   std::error_code is_used;
-  fs::remove(partial.path().parent_path(), is_used);
+  for (const fs::path& folder : folders) fs::remove(folder, is_used);
 }
 
 // Returns false if the fetching was stopped.
@@ -207,15 +217,15 @@ bool fetch_one(const DatasetDownloads& dataset, const Download& download, const 
     }
   }
   if (missing.empty()) return true;
-  make_folder(folder);
+  const std::vector<fs::path> folders = make_folder(folder);
   PartialFile partial(folder / download.name);
   try {
     if (!Fetching(download, options, dataset.folder, partial).run()) {
-      remove_if_empty(partial);
+      remove_if_empty(partial, folders);
       return false;
     }
   } catch (...) {
-    remove_if_empty(partial);
+    remove_if_empty(partial, folders);
     throw;
   }
   if (download.members.empty()) {

@@ -1,6 +1,7 @@
 """Fetching from servers that lie about length and content, break off, and redirect."""
 
 import fcntl
+import os
 import ssl
 import subprocess
 import threading
@@ -213,6 +214,29 @@ class Transfer(FetchTest):
                 self.assertIn("is not the published file", self.fetch([download(CONTENT, [])], 4, str(mirror)).stderr)
                 self.assertNotIn("made-up/file.bin", self.files())
                 (place / "file.bin").unlink()
+
+    def test_a_wrong_file_in_a_mirror_does_not_cost_the_part(self):
+        self.put_part(CONTENT[:700_000])
+        mirror = self.root / "mirror"
+        mirror.mkdir()
+        for wrong in (b"", CONTENT[:-1], CONTENT[:-1] + b"?", CONTENT + b"?"):
+            (mirror / "file.bin").write_bytes(wrong)
+            done = self.fetch([download(CONTENT, [])], code=4, source=str(mirror))
+            self.assertIn("is not the published file; what has come is kept", done.stderr)
+            self.assertEqual(self.files()[PART], CONTENT[:700_000])
+        self.get("good")
+        self.assertEqual(self.offsets(), [700_000])
+
+    def test_a_pipe_in_a_mirror_is_not_waited_for(self):
+        mirror = self.root / "mirror"
+        mirror.mkdir()
+        os.mkfifo(mirror / "file.bin")
+        self.assertIn("cannot be read", self.fetch([download(CONTENT, [])], 4, str(mirror)).stderr)
+
+    def test_a_failure_leaves_no_new_folder(self):
+        top, self.root = self.root, self.root / "new" / "root"
+        self.refused("missing", "404")
+        self.assertEqual(list(top.iterdir()), [])
 
     def test_other_mirrors_are_refused(self):
         for mirror in ("ftp://127.0.0.1/", "file:///etc", str(self.root / "none"), "http:/127.0.0.1"):

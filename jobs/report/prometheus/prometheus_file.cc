@@ -31,11 +31,14 @@ const std::vector<std::string>& states() {
   return kStates;
 }
 
+// An empty file may be replaced, too, because nothing is lost. One that cannot be read may not.
 bool is_ours(const fs::path& path) {
+  std::error_code error;
+  if (fs::file_size(path, error) == 0) return true;
   std::ifstream file(path);
   std::string begin(std::string_view("# HELP arbalest_").size(), '\0');
   file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return file.gcount() == 0 || begin == "# HELP arbalest_";
+  return begin == "# HELP arbalest_";
 }
 
 void check_place(const fs::path& path) {

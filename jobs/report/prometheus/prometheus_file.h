@@ -17,7 +17,8 @@ class PrometheusFile final : public RunObserver {
  public:
   static constexpr double kPauseSeconds = 5.0;  // between two writes that only show progress
 
-  // Throws kUsage if the directory of `path` does not exist, or if there is a file that this class has not written.
+  // Throws kUsage if the directory of `path` does not exist, or if there is a file with content that this class
+  // has not written.
   explicit PrometheusFile(std::filesystem::path path);
 
   // `tell` is called with a warning when the file cannot be written, and when it can be written again.
