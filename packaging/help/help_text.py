@@ -5,6 +5,7 @@ import re
 import subprocess
 
 _HEADING = re.compile(r"(?P<title>[A-Z][A-Za-z ]*):(?P<rest>.*)")
+_SECTIONS = {"Example": "Examples", "Examples": "Examples", "Exit codes": "Exit codes"}  # heading -> title
 _ENTRY = re.compile(r"  (?P<name>\S.*?)(?:\s{2,}(?P<text>\S.*))?")
 
 
@@ -64,8 +65,8 @@ def parse(words, text):
             title = None
         elif heading and heading["title"] in blocks:
             title = heading["title"]
-        elif heading and (heading["title"] in ("Examples", "Exit codes")):
-            title = heading["title"]
+        elif heading and heading["title"] in _SECTIONS:
+            title = _SECTIONS[heading["title"]]
             command.sections[title] = [heading["rest"].strip()] if heading["rest"].strip() else []
         elif title in blocks and (entry := _ENTRY.fullmatch(line)):
             blocks[title].append(Entry(entry["name"], entry["text"] or ""))

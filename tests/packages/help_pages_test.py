@@ -57,6 +57,12 @@ class HelpText(unittest.TestCase):
         self.assertIn("SIGUSR1", " ".join(train.sections["Notes"]))
         self.assertIn("arbalest train", " ".join(train.sections["Examples"]))
 
+    def test_a_single_example_is_no_note(self):
+        validate = next(command for command in help_text.read_program(PROGRAM) if command.words == ["validate"])
+        self.assertIn("arbalest validate", " ".join(validate.sections["Examples"]))
+        self.assertNotIn("arbalest validate", " ".join(validate.sections["Notes"]))
+        self.assertNotIn("\nExample:", made("man_page.py", PROGRAM))
+
     def test_a_text_that_is_no_help_is_an_error(self):
         with self.assertRaisesRegex(ValueError, "arbalest train"):
             help_text.parse(["train"], "Segmentation fault\n")

@@ -1,4 +1,7 @@
-"""Installs a wheel into a fresh virtual environment and uses it: wheel_test.py WHEEL"""
+"""Installs a wheel into a fresh virtual environment and uses it: wheel_test.py WHEEL [EXTRA]
+
+EXTRA is `cuda` for a wheel that was built with ARBALEST_CUDA=ON. pip then installs CUDA's libraries, too.
+"""
 
 import json
 import pathlib
@@ -12,6 +15,7 @@ import venv
 import zipfile
 
 WHEEL = pathlib.Path(sys.argv.pop(1)).resolve() if __name__ == "__main__" else None
+EXTRA = sys.argv.pop(1) if sys.argv[1:2] == ["cuda"] else None
 MOST_BYTES = 40_000_000
 JOB = 'arbalest.configs() / "logistic-digits.txtpb"'
 ONE_EPOCH = '{"devices": "cpu", "training.max_epochs": 1, "training.target_accuracy": 1.0}'
@@ -23,7 +27,8 @@ class Environment:
         self.root = pathlib.Path(self.directory.name)
         venv.create(self.root / "venv", with_pip=True)
         self.python = self.root / "venv" / "bin" / "python"
-        subprocess.run([self.python, "-m", "pip", "install", "--quiet", WHEEL], check=True)
+        package = f"{WHEEL}[{EXTRA}]" if EXTRA else WHEEL
+        subprocess.run([self.python, "-m", "pip", "install", "--quiet", package], check=True)
 
     def run(self, text):
         """Runs a script that begins with `import arbalest`, in a folder of its own."""
@@ -46,8 +51,29 @@ class Wheel(unittest.TestCase):
         self.assertEqual(0, done.returncode, done.stderr)
         return done.stdout.split()
 
+    def long_training(self, run, *, before="", progress=False):
+        """Starts a Python process that trains for two minutes at most, and returns it after its first epoch."""
+        text = (
+            f"import arbalest\n{before}\n"
+            f'arbalest.train({JOB}, "runs/{run}", {{"devices": "cpu", "training.max_epochs": 100000,'
+            f' "training.max_minutes": 2, "training.target_accuracy": 1.0}}, progress={progress})\n'
+        )
+        # A shell that starts this test in the background ignores Ctrl-C, and so would what it starts.
+        started = subprocess.Popen(
+            [self.environment.python, "-c", text], stderr=subprocess.PIPE, text=True, cwd=self.environment.root,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        metrics = self.environment.root / "runs" / run / "metrics.jsonl"
+        while started.poll() is None and not (metrics.exists() and '"epoch"' in metrics.read_text()):
+            time.sleep(0.05)
+        return started
+
+    def assert_saved(self, run):
+        self.assertTrue((self.environment.root / "runs" / run / "model.safetensors").is_file())
+
     def test_it_is_small_and_for_every_python_3(self):
-        self.assertLess(WHEEL.stat().st_size, MOST_BYTES)
+        if not EXTRA:
+            self.assertLess(WHEEL.stat().st_size, MOST_BYTES)
         self.assertRegex(WHEEL.name, r"^arbalest_train-[0-9.]+-py3-none-\w+_x86_64\.whl$")
 
     def test_no_library_is_in_it_twice(self):
@@ -100,6 +126,18 @@ class Wheel(unittest.TestCase):
         said = self.output('print(*arbalest.load_run("rolled-back").metrics["train_loss"])')
         self.assertEqual(["0.5", "0.3"], said)
 
+    def test_a_field_that_is_a_list_in_one_epoch_is_no_metric(self):
+        rows = [{"event": "epoch", "batch": 10, "learners_per_device": 2, "test_accuracy": None},
+                {"event": "epoch", "batch": 20, "learners_per_device": [2, 1], "test_accuracy": 0.5}]
+        run = self.environment.root / "uneven"
+        run.mkdir()
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        said = self.output(
+            'run = arbalest.load_run("uneven")\n'
+            'print(*run.metrics, *run.metrics["test_accuracy"], run.events[1]["learners_per_device"])\n'
+        )
+        self.assertEqual(["batch", "test_accuracy", "nan", "0.5", "[2,", "1]"], said)
+
     def test_an_imported_model_has_no_metrics(self):
         (self.environment.root / "imported").mkdir()
         (self.environment.root / "imported" / "job.txtpb").write_text('name: "imported"')
@@ -107,19 +145,7 @@ class Wheel(unittest.TestCase):
         self.assertEqual(["{}", "[]", "None", "name:", '"imported"'], said)
 
     def test_an_interrupted_training_is_saved_and_can_go_on(self):
-        text = (
-            "import arbalest\n"
-            f'arbalest.train({JOB}, "runs/stopped", {{"devices": "cpu", "training.max_epochs": 100000,'
-            ' "training.target_accuracy": 1.0})\n'
-        )
-        # A shell that starts this test in the background ignores Ctrl-C, and so would what it starts.
-        started = subprocess.Popen(
-            [self.environment.python, "-c", text], stderr=subprocess.PIPE, text=True, cwd=self.environment.root,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-        )
-        metrics = self.environment.root / "runs" / "stopped" / "metrics.jsonl"
-        while started.poll() is None and not (metrics.exists() and '"epoch"' in metrics.read_text()):
-            time.sleep(0.05)
+        started = self.long_training("stopped")
         started.send_signal(signal.SIGINT)
         said = started.communicate()[1]
         self.assertIn("KeyboardInterrupt", said)
@@ -129,6 +155,36 @@ class Wheel(unittest.TestCase):
             'print(sum(event["event"] == "resume" for event in run.events))\n'
         )
         self.assertEqual(["1"], epochs)
+
+    def test_a_training_is_saved_and_ends_when_its_python_process_is_killed(self):
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with self.subTest(number.name):
+                started = self.long_training(number.name, progress=True)
+                started.send_signal(number)
+                # The program writes its progress to the same pipe, so the pipe ends when both have ended.
+                started.communicate(timeout=60)
+                self.assertEqual(-number, started.returncode)
+                self.assert_saved(number.name)
+
+    def test_a_training_is_saved_and_ends_before_an_exception_goes_on(self):
+        before = 'import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit("told to stop"))'
+        started = self.long_training("exception", before=before)
+        started.send_signal(signal.SIGTERM)
+        said = started.communicate(timeout=60)[1]
+        self.assertEqual((1, "told to stop\n"), (started.returncode, said))
+        self.assert_saved("exception")
+
+    if EXTRA == "cuda":
+
+        def test_it_runs_and_trains_without_a_gpu(self):
+            said = self.output(
+                "import os, subprocess\n"
+                'os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as on a machine without a GPU\n'
+                f'print(arbalest.train({JOB}, "runs/no-gpu", {ONE_EPOCH}).summary["status"], flush=True)\n'
+                'subprocess.run(["venv/bin/arbalest", "devices"], check=True)\n'
+            )
+            self.assertEqual("completed", said[0])
+            self.assertIn("name: cpu", " ".join(said))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Runs: training one, and reading what one has left."""
 
+import ctypes
+import functools
 import json
 import logging
 import os
@@ -14,6 +16,8 @@ from arbalest.program import ProgramError, environment, program_path
 
 _LOG = logging.getLogger("arbalest")
 _SIGNALS_THAT_SAVE = (128 + signal.SIGHUP, 128 + signal.SIGINT, 128 + signal.SIGTERM)
+_PR_SET_PDEATHSIG = 1  # <sys/prctl.h>
+_prctl = ctypes.CDLL(None).prctl  # found here, because a child between fork and exec must not load anything
 
 
 class Run:
@@ -40,15 +44,21 @@ class Run:
     @property
     def metrics(self):
         """The numbers of the epochs: a dict of arrays of equal length, NaN where an epoch has no such number. Epochs that a
-        rollback undid are left out."""
+        rollback undid are left out. A name with a value that is neither a number nor null is in `events` only, such as
+        learners_per_device where devices have different numbers of learners."""
         rows = []
         for event in self.events:
             if event["event"] == "epoch":
                 rows.append(event)
             elif event["event"] == "rollback":
                 rows = [row for row in rows if row["batch"] <= event["to_batch"]]
-        names = dict.fromkeys(name for row in rows for name, value in row.items() if _is_number_or_none(value))
-        return {name: numpy.array([_number(row.get(name)) for row in rows]) for name in names}
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        return {
+            name: numpy.array([_number(value) for value in values])
+            for name, values in columns.items()
+            if all(map(_is_number_or_none, values))
+        }
 
     @property
     def summary(self):
@@ -81,8 +91,9 @@ def train(job, output, settings=None, *, data_root=None, resume="none", progress
     {"training.batch_size": 16}. data_root: where the datasets are. resume: "none", "auto", or a checkpoint or run to go
     on from. progress: whether the program writes its progress to standard error.
 
-    Raises ProgramError if the job is refused or the run fails. On KeyboardInterrupt it waits until the program has saved
-    the model and a checkpoint, and raises KeyboardInterrupt again.
+    Raises ProgramError if the job is refused or the run fails. On KeyboardInterrupt, or another exception of a signal
+    handler, it waits until the program has saved the model and a checkpoint, and raises the exception again. If this
+    process is killed, the program saves as well and ends.
     """
     command = [os.fspath(program_path()), "train", os.fspath(job), "--output", os.fspath(output), f"--resume={resume}"]
     for path, value in (settings or {}).items():
@@ -93,7 +104,7 @@ def train(job, output, settings=None, *, data_root=None, resume="none", progress
         command.append("--quiet")
     errors = None if progress else subprocess.PIPE
     # A session of its own: a terminal's Ctrl-C comes to this process only, and _wait() passes it on, once.
-    started = subprocess.Popen(
+    with subprocess.Popen(
         command,
         env=environment(),
         stdin=subprocess.DEVNULL,
@@ -101,8 +112,12 @@ def train(job, output, settings=None, *, data_root=None, resume="none", progress
         stderr=errors,
         text=True,
         start_new_session=True,
-    )
-    said = _wait(started)
+        preexec_fn=functools.partial(_end_with_parent, os.getpid()),
+    ) as started:
+        try:
+            said = _wait(started)
+        finally:
+            started.terminate()  # Does nothing if the program has ended. Otherwise `with` waits until it has saved.
     if started.returncode in _SIGNALS_THAT_SAVE:
         raise KeyboardInterrupt
     if started.returncode != 0:
@@ -111,6 +126,14 @@ def train(job, output, settings=None, *, data_root=None, resume="none", progress
     for line in said.splitlines():
         _LOG.warning("%s", line)
     return Run(output)
+
+
+def _end_with_parent(parent):
+    """Runs in the child before the program does: SIGTERM comes to the program when this process ends."""
+    # Linux sends the signal when the thread that called train() ends. That thread waits for the program.
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it ended before the call
+        os._exit(128 + signal.SIGTERM)
 
 
 def _wait(started):
