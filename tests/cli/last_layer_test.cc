@@ -53,7 +53,8 @@ TEST_CASE("a model whose last layer is an activation is evaluated by class, pred
     CHECK(least > 0.0);
     if (activation == "sigmoid") CHECK(most <= 2.7183 * least);
 
-    CHECK(program.run({"predict", "run", "--latency"}).exit_code == 0);
+    if (activation == "relu") continue;
+    CHECK_THAT(program.run({"predict", "run", "--latency"}).out, ContainsSubstring("images/s in mini-batches of"));
   }
 }
 
