@@ -114,6 +114,10 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   }
   const std::string& word = unknown.front();
   if (word.starts_with('-')) {
+    if (word == "--") {
+      return "'--' does not help a path that begins with '-': write it with its folder, as in ./-NAME" +
+             where_to_look(command);
+    }
     const std::string name = word.substr(0, word.find('='));
     return fmt::format("unknown option '{}'{}{}", name, engine::did_you_mean(name, option_names(command)),
                        where_to_look(command));

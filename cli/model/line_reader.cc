@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
 
 namespace arbalest::cli {
@@ -36,6 +37,13 @@ bool LineReader::read_more() {
   }
 }
 
+std::string LineReader::without_mark(std::string line) {
+  if (std::exchange(is_first_, false) && line.starts_with(dataflow::kByteOrderMark)) {
+    line.erase(0, dataflow::kByteOrderMark.size());
+  }
+  return line;
+}
+
 std::optional<std::string> LineReader::next() {
   std::size_t searched = 0;
   for (;;) {
@@ -44,7 +52,7 @@ std::optional<std::string> LineReader::next() {
       std::string line = text_.substr(0, end);
       text_.erase(0, end + 1);
       if (line.ends_with('\r')) line.pop_back();
-      return line;
+      return without_mark(std::move(line));
     }
     searched = text_.size();
     if (searched > kLongest) {
@@ -53,7 +61,7 @@ std::optional<std::string> LineReader::next() {
     }
     if (read_more()) continue;
     if (stop_signal_ != 0 || text_.empty()) return std::nullopt;
-    return std::exchange(text_, "");  // the last line has no break
+    return without_mark(std::exchange(text_, ""));  // the last line has no break
   }
 }
 

@@ -19,7 +19,11 @@ class LineReader {
   // Returns false at the end, or once the signal is set.
   bool read_more();
 
+  // Without the byte order mark of the first line.
+  std::string without_mark(std::string line);
+
   const std::atomic<int>& stop_signal_;
+  bool is_first_ = true;
   std::string text_;  // read, and not returned yet
 };
 

@@ -25,6 +25,7 @@
 #include "cli/model/line_reader.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
+#include "jobs/export/file_identity.h"
 #include "jobs/messages/progress_bar.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
@@ -117,6 +118,24 @@ class Progress {
   std::chrono::steady_clock::time_point next_ = begin_;
 };
 
+// The file that --output replaces must not be read as well.
+class OutputIdentity {
+ public:
+  explicit OutputIdentity(const std::string& output)
+      : output_(output), identity_(output.empty() ? jobs::FileIdentity() : jobs::identity_of(output)) {}
+
+  // `input`: a path that need not exist.
+  void refuse(const std::string& input) const {
+    if (identity_ == jobs::FileIdentity() || jobs::identity_of(input) != identity_) return;
+    engine::fail(engine::ErrorKind::kUsage, "--output: '{}' is the input '{}', which would be lost; name another file",
+                 output_, input);
+  }
+
+ private:
+  std::string output_;
+  jobs::FileIdentity identity_;
+};
+
 // The end of a pass over the examples.
 struct Outcome {
   std::int64_t examples = 0;
@@ -137,9 +156,11 @@ Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedMo
   jobs::LinePredictor predictor(model, arguments.most_choices());
   Outcome outcome;
   if (!lines.write(text.header()) || !lines.flush()) return {.first_error = {}, .is_whole = false};
+  const OutputIdentity output(arguments.output);
   LineReader input(stop_signal);
   while (const std::optional<std::string> line = input.next()) {
     if (line->empty()) continue;  // as in a list
+    output.refuse(*line);
     const jobs::Prediction prediction = predictor.predict(*line);
     outcome.count(*line, prediction);
     outcome.is_whole = lines.write(text.line(*line, prediction)) && lines.flush();
@@ -151,6 +172,11 @@ Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedMo
 Outcome predict_inputs(const PredictArguments& arguments, const jobs::DescribedModel& model, Lines& lines,
                        const std::atomic<int>& stop_signal) {
   const jobs::PredictionInput input = jobs::open_inputs(model.description, arguments.inputs);
+  const OutputIdentity output(arguments.output);
+  for (const std::string& each : arguments.inputs) output.refuse(each);
+  for (std::int64_t example = 0; input.data->has_files() && example < input.data->size(); ++example) {
+    output.refuse(input.data->source(example));
+  }
   log_warnings(input.warnings);
   const int top = arguments.most_choices();
   const jobs::PredictionText text(model.description, arguments.form(), top, input.data->has_files());

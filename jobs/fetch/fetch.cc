@@ -98,7 +98,8 @@ class Fetching {
     }
     const char* what_to_do = partial_.bytes() > 0    ? "what has come is kept: fetch again to go on"
                              : options_.from.empty() ? "try again later, or name a mirror with --from"
-                                                     : "try again later, or name another mirror";
+                             : is_url(options_.from) ? "try again later, or name another mirror"
+                                                     : "name another mirror";
     fail(ErrorKind::kData, "{} cannot be fetched: {}; {}", download_.name, fmt::join(problems_, "; "), what_to_do);
   }
 
@@ -144,9 +145,12 @@ class Fetching {
     std::error_code error;
     fs::path path = place / download_.name;
     if (!fs::exists(path, error)) path = place / folder_ / download_.name;
+    if (!fs::exists(path, error)) {
+      return failed(fmt::format("neither '{}' nor '{}' is there", (place / download_.name).string(), path.string()));
+    }
     std::ifstream file;  // opening a pipe would wait
     if (fs::is_regular_file(path, error)) file.open(path, std::ios::binary);
-    if (!file.is_open()) return failed((place / download_.name).string() + " cannot be read");
+    if (!file.is_open()) return failed(path.string() + " cannot be read");
     // A wrong file does not cost what has come before.
     if (fs::file_size(path, error) != download_.bytes || sha256_of(path) != download_.sha256) {
       return failed(path.string() + " is not the published file");

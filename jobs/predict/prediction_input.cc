@@ -22,6 +22,19 @@ namespace fs = std::filesystem;
 using engine::ErrorKind;
 using Input = ModelDescription::Input;
 
+namespace {
+
+// Why a folder is no example; empty for what is no folder.
+std::string folder_problem(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return "";
+  static_cast<void>(fs::directory_iterator(path, error));
+  return error ? fmt::format("cannot be listed: {}", error.message())
+               : "is a folder; name it as an input, which stands for the images in it";
+}
+
+}  // namespace
+
 void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& place,
                            std::span<const dataflow::InputTensor> features) const {
   try {
@@ -33,7 +46,8 @@ void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& p
     if (error.kind() != ErrorKind::kData) throw;
     for (const dataflow::InputTensor& feature : features) std::ranges::fill(feature.bytes(), std::byte{0});
     const std::lock_guard lock(mutex_);
-    errors_[example] = error.what();
+    std::string problem = has_files() ? folder_problem(source(example)) : "";
+    errors_[example] = problem.empty() ? error.what() : std::move(problem);
   }
 }
 
@@ -67,9 +81,14 @@ class NamedFiles final : public dataflow::EncodedExamples {
   std::vector<std::string> files_;
 };
 
-bool has_image_name(const fs::path& path) {
+std::string extension_of(const fs::path& path) {
   std::string extension = path.extension().string();
   std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  return extension;
+}
+
+bool has_image_name(const fs::path& path) {
+  const std::string extension = extension_of(path);
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
@@ -89,20 +108,29 @@ struct Found {
   std::vector<std::string> warnings;
 };
 
-// Adds the images in the folder. Entries whose names begin with a dot are left out, with all below them, and so are
-// links to folders, which may form a loop. `others` counts the other files. Returns why the folder cannot be listed.
-std::error_code search(const fs::path& folder, std::vector<std::string>& files, std::int64_t& others) {
+struct LeftOut {
+  std::int64_t files = 0;  // that no image is named like
+  std::int64_t links = 0;  // to folders: they may form a loop
+};
+
+// Adds the images in the folder. Entries whose names begin with a dot are left out, with all below them. Returns why
+// the folder cannot be listed.
+std::error_code search(const fs::path& folder, std::vector<std::string>& files, LeftOut& left_out) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     const fs::path& path = entry->path();
     if (path.filename().string().starts_with('.')) continue;
     std::error_code unknown;  // an entry that is neither is counted as one that is no image
     if (entry->is_directory(unknown)) {
-      if (!entry->is_symlink(unknown) && search(path, files, others)) files.push_back(path.string());
+      if (entry->is_symlink(unknown)) {
+        ++left_out.links;
+      } else if (search(path, files, left_out)) {
+        files.push_back(path.string());
+      }
     } else if (has_image_name(path)) {
       files.push_back(path.string());
     } else {
-      ++others;
+      ++left_out.files;
     }
   }
   return error;
@@ -110,18 +138,24 @@ std::error_code search(const fs::path& folder, std::vector<std::string>& files, 
 
 void add_folder(const fs::path& folder, Found& found) {
   std::vector<std::string> files;
-  std::int64_t others = 0;
-  if (const std::error_code error = search(folder, files, others)) {
+  LeftOut left_out;
+  if (const std::error_code error = search(folder, files, left_out)) {
     engine::fail(ErrorKind::kData, "{}: cannot be listed: {}", folder.string(), error.message());
   }
   if (files.empty()) {
-    engine::fail(ErrorKind::kData, "{}: holds no image (.jpg, .jpeg, .png); check the path", folder.string());
+    engine::fail(ErrorKind::kData, "{}: holds no image (.jpg, .jpeg, .png); {}", folder.string(),
+                 left_out.links == 0 ? "check the path" : "name the folders to which its links lead");
   }
   std::ranges::sort(files);
   found.files.insert(found.files.end(), files.begin(), files.end());
-  if (others == 0) return;
-  found.warnings.push_back(
-      fmt::format("{}: left out {} that no image is named like", folder.string(), counted(others, "file")));
+  if (left_out.files > 0) {
+    found.warnings.push_back(
+        fmt::format("{}: left out {} that no image is named like", folder.string(), counted(left_out.files, "file")));
+  }
+  if (left_out.links > 0) {
+    found.warnings.push_back(fmt::format("{}: left out {} to folders; name those folders as inputs, too",
+                                         folder.string(), counted(left_out.links, "link")));
+  }
 }
 
 void add_list(const fs::path& path, Found& found) {
@@ -152,7 +186,7 @@ InputKind kind_of(const fs::path& path) {
   std::error_code unknown;
   const fs::file_status status = fs::status(path, unknown);
   if (fs::is_directory(status)) return InputKind::kFolder;
-  if (fs::is_regular_file(status) && path.extension() == ".npy") return InputKind::kArray;
+  if (fs::is_regular_file(status) && extension_of(path) == ".npy") return InputKind::kArray;
   return has_image_name(path) || is_binary(path) ? InputKind::kImage : InputKind::kList;
 }
 

@@ -101,7 +101,42 @@ TEST_CASE("predict: a path with a NUL is never read up to it, and a list may beg
   write_text(trained() / "marked.txt", "\xEF\xBB\xBFimages/b.jpg\r\nimages/a.png\n");
   const Completed marked = trained().predict({"marked.txt"});
   CHECK(marked.exit_code == 0);
+  CHECK(trained().shell("$predict - < marked.txt").out == marked.out);
   CHECK(lines_of(marked.out).size() == 2);
+}
+
+TEST_CASE("predict: the output cannot be one of the inputs, which would be lost") {
+  write_text(trained() / "listed.txt", "images/a.png\n");
+  write_text(trained() / "rows.NPY", npy("|u1", "1, 28, 28", std::string(28 * 28, 'x')));
+  const auto size = fs::file_size(trained() / "images/a.png");
+  const auto refused = [](const std::vector<std::string>& arguments, const std::string& input) {
+    const Completed result = trained().predict(arguments);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, ContainsSubstring("is the input '" + input + "', which would be lost"));
+  };
+  refused({"images/a.png", "--output", "images/a.png"}, "images/a.png");
+  refused({"images", "--output", "images/a.png"}, "images/a.png");
+  refused({"listed.txt", "--output", "listed.txt"}, "listed.txt");
+  refused({"listed.txt", "--output", "images/../images/a.png"}, "images/a.png");
+  refused({"rows.NPY", "--output", "rows.NPY"}, "rows.NPY");
+  CHECK(trained().shell("echo images/a.png | $predict - --output images/a.png").exit_code == 2);
+  CHECK(fs::file_size(trained() / "images/a.png") == size);
+  CHECK(trained().predict({"rows.NPY"}).exit_code == 0);
+}
+
+TEST_CASE("predict: links to folders in a folder are left out with a warning, and a listed folder is an error") {
+  fs::create_directories(trained() / "linking");
+  fs::create_directory_symlink(trained() / "images", trained() / "linking/images");
+  const Completed none = trained().predict({"linking"});
+  CHECK(none.exit_code == 4);
+  CHECK_THAT(none.err, ContainsSubstring("name the folders to which its links lead"));
+  fs::copy_file(trained() / "images/a.png", trained() / "linking/a.png");
+  const Completed one = trained().predict({"linking"});
+  CHECK(one.exit_code == 0);
+  CHECK(lines_of(one.out).size() == 1);
+  CHECK_THAT(one.err, ContainsSubstring("left out 1 link to folders"));
+  const Completed listed = trained().shell("echo images | $predict -");
+  CHECK_THAT(listed.out, ContainsSubstring("is a folder; name it as an input"));
 }
 
 TEST_CASE("predict: a folder in a folder that cannot be listed is a line with an error") {

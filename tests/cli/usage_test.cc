@@ -125,6 +125,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
            {{"train", "x.txtpb", "--outptu", "y"}, "unknown option '--outptu'; did you mean '--output'?"},
            {{"train", "x.txtpb", "--outptu=y"}, "unknown option '--outptu'; did you mean '--output'?"},
            {{"train", "x.txtpb", "--restart", "auto"}, "unknown option '--restart'"},
+           {{"predict", "run", "--", "-a.png", "-b.png"}, "write it with its folder, as in ./-NAME"},
            {{"--jsno", "env"}, "unknown option '--jsno'"},
            {{"train"}, "JOB is required"},
            {{"train", "a.txtpb", "b.txtpb"}, "unexpected argument 'b.txtpb'"},

@@ -230,6 +230,8 @@ class Transfer(FetchTest):
     def test_a_pipe_in_a_mirror_is_not_waited_for(self):
         mirror = self.root / "mirror"
         mirror.mkdir()
+        missing = self.fetch([download(CONTENT, [])], 4, str(mirror)).stderr
+        self.assertIn(f"neither '{mirror}/file.bin' nor '{mirror}/made-up/file.bin' is there; name another mirror", missing)
         os.mkfifo(mirror / "file.bin")
         self.assertIn("cannot be read", self.fetch([download(CONTENT, [])], 4, str(mirror)).stderr)
 

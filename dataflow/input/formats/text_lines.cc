@@ -2,7 +2,6 @@
 
 #include <fstream>
 #include <sstream>
-#include <string_view>
 
 #include "engine/error.h"
 
@@ -11,10 +10,9 @@ namespace arbalest::dataflow {
 namespace {
 
 std::vector<std::string> lines_in(std::istream& text) {
-  constexpr std::string_view kMark = "\xEF\xBB\xBF";
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
-    if (lines.empty() && line.starts_with(kMark)) line.erase(0, kMark.size());
+    if (lines.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
     if (line.ends_with('\r')) line.pop_back();
     lines.push_back(std::move(line));
   }

@@ -3,12 +3,14 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace arbalest::dataflow {
 
-// The lines of `text` without their ends ("\n" or "\r\n"), and without UTF-8's byte order mark, which some editors
-// write at the start.
+inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // of UTF-8; some editors begin a file with it
+
+// The lines of `text` without their ends ("\n" or "\r\n"), and without a byte order mark.
 std::vector<std::string> text_lines(const std::string& text);
 
 // The lines of a file. Throws ErrorKind::kData if it cannot be read.

@@ -195,7 +195,7 @@ v1::Job make_job(ImportedModel& model, const std::optional<ModelDescription>& de
     job.mutable_learning_rate()->set_base(0.01);
     if (!description) {
       model.notes.push_back(
-          "the file does not say how pixels are normalized: set data.normalization in job.txtpb as the model was "
+          "the file does not say how its input is normalized: set data.normalization in job.txtpb as the model was "
           "trained; or import with --job JOB to take all settings from a job");
     }
   }

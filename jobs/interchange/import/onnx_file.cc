@@ -84,7 +84,9 @@ class Sorter {
   void enter(int node, std::vector<std::pair<int, int>>& path) {
     State& state = state_[static_cast<std::size_t>(node)];
     if (state == State::kOpen) {
-      engine::fail(ErrorKind::kCheckpoint, "its nodes form a cycle through '{}'", graph_.node(node).name());
+      const onnx::Node& through = graph_.node(node);
+      engine::fail(ErrorKind::kCheckpoint, "its nodes form a cycle through '{}'",
+                   through.name().empty() && through.output_size() > 0 ? through.output(0) : through.name());
     }
     if (state == State::kNew) {
       state = State::kOpen;
