@@ -87,7 +87,7 @@ TEST_CASE("a handle that cannot get memory is an out-of-memory error, for any st
       const std::size_t before = device->free_memory();
       const Failure failure = failure_of_new_stream(*device);
       CHECK(failure.kind == ErrorKind::kOutOfMemory);
-      CHECK_THAT(failure.message, Contains(left == 33 * kMiB ? "cuda:0: cudnnCreate: " : "cuda:0: cublasCreate: ") &&
+      CHECK_THAT(failure.message, Contains(left == 33 * kMiB ? "cuda:0: cublasCreate: " : "cuda:0: cudnnCreate: ") &&
                                       Contains("MiB of device memory left"));
       CHECK(device->free_memory() == before);
     }

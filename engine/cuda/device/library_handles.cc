@@ -38,13 +38,14 @@ void create_handle(int ordinal, const char* function, const Create& create) {
 LibraryHandles::LibraryHandles(int ordinal, cudaStream_t stream, CaptureGate& gate) : ordinal_(ordinal), gate_(gate) {
   const auto alone = gate_.change_handles();
   try {
-    create_handle(ordinal_, "cudnnCreate", [&] { return cudnnCreate(cudnn_.put()); });
-    ARBALEST_CUDA(cudnnSetStream(cudnn_.get(), stream));
+    // The first of these handles loads cuBLAS, which cuDNN loads, too, and would search in fewer places.
     create_handle(ordinal_, "cublasCreate", [&] { return cublasCreate(cublas_.put()); });
     ARBALEST_CUDA(cublasSetStream(cublas_.get(), stream));
+    create_handle(ordinal_, "cudnnCreate", [&] { return cudnnCreate(cudnn_.put()); });
+    ARBALEST_CUDA(cudnnSetStream(cudnn_.get(), stream));
   } catch (...) {
-    cublas_ = {};
-    cudnn_ = {};  // destroyed while the gate is held
+    cudnn_ = {};
+    cublas_ = {};  // destroyed while the gate is held
     throw;
   }
 }
