@@ -69,11 +69,15 @@ class Slurm(ProcessCase):
             raise unittest.SkipTest(reason)
         kill_runs.write_images(cls.root / "images28", 28, 1, 640, random.Random(1))
         cls.write_job(JOB)
-        words = ["job.txtpb", "--quiet", "--output", "mpirun"]
+        cls.expected = cls.train_with_mpirun("mpirun")
+
+    @classmethod
+    def train_with_mpirun(cls, output, *settings):
+        words = ["job.txtpb", "--quiet", "--output", output, *settings]
         code, errors = processes.end(processes.launch(PROGRAM, 2, words, cls.root))
         if code != 0:
             raise AssertionError(errors)
-        cls.expected = cls.summary("mpirun")
+        return cls.summary(output)
 
     def wait_until(self, condition, what):
         until = time.monotonic() + LIMIT
@@ -134,8 +138,10 @@ class Slurm(ProcessCase):
         self.assertRegex(errors, r"rank [02] on host .*: rank 1 on host .* is dead, stopped or cut off")
 
     def test_a_stopped_job_is_put_back_into_the_queue_and_goes_on(self):
+        longer = ["--set", "training.max_epochs=40"]  # scancel may take seconds
+        expected = self.train_with_mpirun("longer", *longer)
         words = ["sbatch", "--parsable", "--ntasks=2", "--cpus-per-task=1", "--overcommit", "--time=10"]
-        words += [f"--output={self.root}/batch.log", str(SCRIPT), "job.txtpb", "requeued", "--quiet"]
+        words += [f"--output={self.root}/batch.log", str(SCRIPT), "job.txtpb", "requeued", "--quiet", *longer]
         environment = {**os.environ, "ARBALEST": str(PROGRAM)}
         job = subprocess.run(words, cwd=self.root, env=environment, capture_output=True, text=True, check=True).stdout.strip()
         self.wait_until(lambda: '"epoch"' in self.log_of("requeued"), "no epoch")
@@ -145,7 +151,7 @@ class Slurm(ProcessCase):
         self.assertEqual(batch.count("back into the queue"), 1, batch)
         self.assertEqual(self.log_of("requeued").count('"event":"resume"'), 1, batch)
         self.assertEqual(self.summary("requeued")["status"], "completed")
-        self.assertEqual(self.summary("requeued")["model_sha256"], self.expected["model_sha256"])
+        self.assertEqual(self.summary("requeued")["model_sha256"], expected["model_sha256"])
 
     def is_over(self, job):
         shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=True).stdout
