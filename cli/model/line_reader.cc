@@ -37,10 +37,8 @@ bool LineReader::read_more() {
   }
 }
 
-std::string LineReader::without_mark(std::string line) {
-  if (std::exchange(is_first_, false) && line.starts_with(dataflow::kByteOrderMark)) {
-    line.erase(0, dataflow::kByteOrderMark.size());
-  }
+std::string LineReader::finish(std::string line) {
+  if (std::exchange(is_first_, false)) dataflow::remove_byte_order_mark(line);
   return line;
 }
 
@@ -52,7 +50,7 @@ std::optional<std::string> LineReader::next() {
       std::string line = text_.substr(0, end);
       text_.erase(0, end + 1);
       if (line.ends_with('\r')) line.pop_back();
-      return without_mark(std::move(line));
+      return finish(std::move(line));
     }
     searched = text_.size();
     if (searched > kLongest) {
@@ -61,7 +59,7 @@ std::optional<std::string> LineReader::next() {
     }
     if (read_more()) continue;
     if (stop_signal_ != 0 || text_.empty()) return std::nullopt;
-    return without_mark(std::exchange(text_, ""));  // the last line has no break
+    return finish(std::exchange(text_, ""));  // the last line has no break
   }
 }
 

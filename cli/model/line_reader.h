@@ -19,8 +19,8 @@ class LineReader {
   // Returns false at the end, or once the signal is set.
   bool read_more();
 
-  // Without the byte order mark of the first line.
-  std::string without_mark(std::string line);
+  // Ends the reading of `line`, which may be the first one and begin with a byte order mark.
+  std::string finish(std::string line);
 
   const std::atomic<int>& stop_signal_;
   bool is_first_ = true;

@@ -190,7 +190,7 @@ InputKind kind_of(const fs::path& path) {
   return has_image_name(path) || is_binary(path) ? InputKind::kImage : InputKind::kList;
 }
 
-// Of several inputs, one that cannot be read counts as an image: reading it says why.
+// An unreadable input beside others counts as an image, because the attempt to read it then says why.
 InputKind kind_beside_others(const fs::path& path) {
   try {
     return kind_of(path);

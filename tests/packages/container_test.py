@@ -29,8 +29,11 @@ class Container(unittest.TestCase):
         self.addCleanup(self.run_in, "-c", "rm -rf /runs/*", options=("--entrypoint=sh",))
 
     def run_in(self, *arguments, options=()):
-        command = [*ENGINE, "run", "--rm", "--pull=never", "--network=none", f"--volume={self.runs}:/runs:Z"]
-        return subprocess.run([*command, *options, IMAGE, *arguments], capture_output=True, text=True, timeout=300)
+        return subprocess.run([*self.command(*options), *arguments], capture_output=True, text=True, timeout=300)
+
+    def command(self, *options):
+        begin = [*ENGINE, "run", "--rm", "--pull=never", "--network=none", f"--volume={self.runs}:/runs:Z"]
+        return [*begin, *options, IMAGE]
 
     def assert_trained(self, done, processes):
         self.assertEqual(0, done.returncode, done.stderr)
@@ -61,10 +64,8 @@ class Container(unittest.TestCase):
 
     def test_a_stop_lets_the_run_be_saved(self):
         name = f"arbalest-test-{os.getpid()}"
-        command = [*ENGINE, "run", "--rm", "--pull=never", "--network=none", f"--name={name}",
-                   f"--volume={self.runs}:/runs:Z", IMAGE, "train", JOB, "--output", "/runs/stopped", "--set", "devices=cpu",
-                   "--set", "training.max_epochs=100000", "--set", "training.target_accuracy=1"]
-        started = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        training = ("train", JOB, "--output", "/runs/stopped", *ONE_EPOCH, "--set", "training.max_epochs=100000")
+        started = subprocess.Popen([*self.command(f"--name={name}"), *training], stderr=subprocess.PIPE, text=True)
         metrics = self.runs / "stopped" / "metrics.jsonl"
         while started.poll() is None and not (metrics.exists() and '"epoch"' in metrics.read_text()):
             time.sleep(0.05)

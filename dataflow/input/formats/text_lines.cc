@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <string_view>
 
 #include "engine/error.h"
 
@@ -12,7 +13,7 @@ namespace {
 std::vector<std::string> lines_in(std::istream& text) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(text, line);) {
-    if (lines.empty() && line.starts_with(kByteOrderMark)) line.erase(0, kByteOrderMark.size());
+    if (lines.empty()) remove_byte_order_mark(line);
     if (line.ends_with('\r')) line.pop_back();
     lines.push_back(std::move(line));
   }
@@ -20,6 +21,11 @@ std::vector<std::string> lines_in(std::istream& text) {
 }
 
 }  // namespace
+
+void remove_byte_order_mark(std::string& line) {
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (line.starts_with(kMark)) line.erase(0, kMark.size());
+}
 
 std::vector<std::string> text_lines(const std::string& text) {
   std::istringstream stream(text);

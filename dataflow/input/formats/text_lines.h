@@ -3,12 +3,12 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace arbalest::dataflow {
 
-inline constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // of UTF-8; some editors begin a file with it
+// Removes UTF-8's byte order mark, with which some editors begin a file, from the file's first line.
+void remove_byte_order_mark(std::string& line);
 
 // The lines of `text` without their ends ("\n" or "\r\n"), and without a byte order mark.
 std::vector<std::string> text_lines(const std::string& text);

@@ -18,6 +18,7 @@ static_assert(std::endian::native == std::endian::little, "ONNX holds little-end
 
 namespace {
 
+// Returns 0 for types that are no numbers.
 std::uint64_t element_bytes(const onnx::Tensor& tensor) {
   switch (tensor.data_type()) {
     case onnx::Tensor::UINT8:

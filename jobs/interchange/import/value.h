@@ -81,7 +81,7 @@ struct Formula {
   Tensor other = {};
 };
 
-// A node that cannot be imported has written the value, or, with a reason, the file holds it in a way that cannot be.
+// The value cannot be imported: a refused node writes it, or, if there is a reason, the file itself holds it.
 struct Unknown {
   std::string reason = {};
 };
