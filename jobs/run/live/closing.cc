@@ -10,6 +10,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/divergence/learned_nothing.h"
 
 namespace arbalest::jobs {
 
@@ -73,6 +74,12 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
     summary.status = RunStatus::kDiverged;
     summary.message += fmt::format("{}training had diverged: {}", summary.message.empty() ? "" : "; ", problem);
   }
+  if (summary.status != RunStatus::kCompleted) return;
+  const std::string nothing = learned_nothing(run.state.untrained_loss, run.state.epoch_loss);
+  if (nothing.empty()) return;
+  summary.status = RunStatus::kDiverged;
+  summary.message += fmt::format("{}training diverged: {}; {}, or check the data's normalization",
+                                 summary.message.empty() ? "" : "; ", nothing, scheduler.divergence_remedy());
 }
 
 void finish_run(LiveRun& run) {
