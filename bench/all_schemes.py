@@ -21,6 +21,7 @@ which makes the accuracies those of that set, and further --set, which replace t
 import argparse
 import datetime
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -37,12 +38,12 @@ from schemes import KEEP, LINEAR, SQRT, epochs_to, read
 MOMENTUM = 'optimizer.sgd.momentum='
 SCHEMES = {
     'sma': ('sma {}', SQRT, []),
-    'ea_sgd': ('ea_sgd {}', SQRT, []),
+    'ea_sgd': ('ea_sgd {}', KEEP, []),
     's_sgd': ('s_sgd {}', LINEAR, []),
     'local_sgd': ('local_sgd { period: 4 }', SQRT, []),
-    'post_local_sgd': ('s_sgd {} switch { at_epoch: {switch} local_sgd { period: 16 } }', LINEAR, []),
+    'post_local_sgd': ('s_sgd {} switch { at_epoch: {switch} local_sgd { period: 16 } with_learners: KEEP }', LINEAR, []),
     'bmuf': ('bmuf {}', KEEP, []),
-    'slow_mo': ('slow_mo {}', SQRT, []),
+    'slow_mo': ('slow_mo {}', KEEP, []),
     'diloco': ('diloco { period: 100 }', KEEP, []),
     'lookahead': ('lookahead {}', SQRT, []),
     'swap': ('s_sgd {} switch { at_epoch: {switch} swap {} with_learners: KEEP }', LINEAR, []),
@@ -53,14 +54,19 @@ SCHEMES = {
     'async_sgd_push_4': ('async_sgd { push_every: 4 }', KEEP, [MOMENTUM + '0']),
     'hogwild': ('hogwild {}', KEEP, []),
 }
+# Learners of these schemes train alone for ten steps and more, where the program refuses SQRT. So the rate itself grows.
+GROWING_RATE = ('ea_sgd', 'slow_mo')
 
 
 def settings_of(scheme, options):
     """Returns the --set arguments of a scheme, of several for a field the last."""
     synchronization, scaling, own = SCHEMES[scheme]
     synchronization = synchronization.replace('{switch}', f'{0.6 * options.epochs:g}')
+    rate, batch_size = options.rate
+    if scheme in GROWING_RATE:
+        rate *= math.sqrt(options.learners)
     settings = [f'learners.per_device.fixed={options.learners}', f'training.max_epochs={options.epochs}',
-                'training.target_accuracy=default', 'learning_rate={fixed {} base: %g for_batch_size: %d}' % options.rate,
+                'training.target_accuracy=default', 'learning_rate={fixed {} base: %g for_batch_size: %d}' % (rate, batch_size),
                 f'synchronization={{{synchronization}}}', scaling, *own, *options.settings]
     return list({setting.split('=', 1)[0]: setting for setting in settings}.values())
 

@@ -39,7 +39,8 @@ void check_refused(const std::string& synchronization, int learners, const std::
 TEST_CASE("a job whose steps grow twice with its learners is refused, with the setting that trains") {
   const std::string keep = "set learning_rate.with_learners: KEEP";
   const std::string linear = "with_learners: LINEAR multiplies the learning rate of each of 2 learners by 2";
-  check_refused("hogwild {}", 2, "LINEAR", linear + ", and under hogwild each takes whole steps", keep);
+  check_refused("hogwild {}", 2, "LINEAR", linear + ", and under hogwild each takes whole steps",
+                keep + " and optimizer.sgd.momentum: 0");
   check_refused("hogwild {}", 2, "SQRT", "SQRT multiplies the learning rate of each of 2 learners by 1.41", keep);
   check_refused("async_sgd {}", 2, "LINEAR", linear, keep);
   check_refused("async_sgd { staleness: 2 }", 4, "SQRT", "of each of 4 learners by 2", keep);
@@ -52,6 +53,7 @@ TEST_CASE("a job whose steps grow twice with its learners is refused, with the s
   check_refused("async_sgd { warm_start_epochs: 1 }", 8, "KEEP", "8 learners that push late steps diverge", "begin");
   check_refused("ea_sgd {}", 4, "LINEAR", "ea_sgd lets each take 10 steps alone", keep);
   check_refused("slow_mo {}", 4, "LINEAR", "slow_mo multiplies the effective learning rate", keep);
+  check_refused("ea_sgd {}", 4, "SQRT", "ea_sgd lets each take 10 steps alone", keep);
   check_refused("slow_mo {}", 2, "LINEAR", "slow_mo lets each take 48 steps alone", keep);
   check_refused("swap {}", 2, "LINEAR", linear + ", and under swap each trains alone", keep);
   check_refused("s_sgd {} switch { at_epoch: 1 swap {} }", 2, "LINEAR", "under swap each trains alone", keep);
@@ -62,8 +64,10 @@ TEST_CASE("a job whose steps grow twice with its learners is refused, with the s
   // 1 - 0.7 / 2: the gain is then 2.
   check_refused("diloco { period: 50 }", 2, "KEEP", "diloco multiplies the effective learning rate",
                 "set diloco.momentum: 0.65");
-  check_refused("diloco { period: 50 }", 2, "LINEAR", "which is much for 2 learners",
-                "set diloco.momentum: 0.65 and learning_rate.with_learners: KEEP");
+  check_refused("diloco { period: 50 }", 2, "LINEAR", linear,
+                "set learning_rate.with_learners: KEEP and diloco.momentum: 0.65");
+  // Of eight learners a gain of 4 is advised: 1 - 1 / 4, where the default is 7/8.
+  check_refused("bmuf {}", 8, "SQRT", "rate / (1 - momentum) = 8, and", keep + " and bmuf.momentum: 0.75");
 }
 
 TEST_CASE("a refused job is accepted with the setting that its error names") {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "engine/update_rule.h"
 #include "jobs/messages/text.h"
@@ -19,8 +21,8 @@ namespace {
 
 constexpr float kHighMomentum = 0.8F;
 constexpr int kManyStepsAlone = 10;
-constexpr int kVeryManyStepsAlone = 40;
 constexpr int kFewPushing = 4;      // learners that may begin to push in the midst of a run
+constexpr int kMostGain = 4;        // of outer momentum, in advice: a larger one has diverged
 constexpr double kMuch = 2.0;       // what a learner that trains alone no longer bears
 constexpr double kRounding = 1e-6;  // of learning rates
 constexpr const char* kKeep = "set learning_rate.with_learners: KEEP";
@@ -79,10 +81,17 @@ std::string server_problem(const SchemePhase& phase, const Growth& growth) {
                                    : "");
 }
 
-// The momentum with which `learners` learners move the model `learners` times as far as one.
-std::string fitting_momentum(const SchemePhase& phase) {
-  const double momentum = 1.0 - static_cast<double>(phase.scheme.outer_rate) / phase.learners;
-  return fmt::format("{:.2f}", std::floor(std::max(0.0, momentum) * 100.0) / 100.0);
+// The settings with which the outer step multiplies by at most the number of learners, or by kMostGain.
+std::string outer_remedy(const SchemePhase& phase, const Growth& growth) {
+  const double most = std::min<double>(phase.learners, kMostGain);
+  std::vector<std::string> settings;
+  if (growth.rate > 1.0 + kRounding) settings.emplace_back("learning_rate.with_learners: KEEP");
+  if (growth.gain > most + kRounding) {
+    const double momentum = std::max(0.0, 1.0 - static_cast<double>(phase.scheme.outer_rate) / most);
+    settings.push_back(
+        fmt::format("{}.momentum: {:.2f}", name_of(phase.scheme.scheme), std::floor(momentum * 100.0) / 100.0));
+  }
+  return fmt::format("set {}", fmt::join(settings, " and "));
 }
 
 std::string rounds_problem(const SchemePhase& phase, const Growth& growth) {
@@ -90,20 +99,16 @@ std::string rounds_problem(const SchemePhase& phase, const Growth& growth) {
   const double excess = growth.gain * growth.rate / phase.learners;
   const bool multiplies_twice = growth.gain > 1.0 + kRounding && growth.rate > 1.0 + kRounding;
   if (scheme.assigns() && excess > (multiplies_twice ? 1.0 + kRounding : kMuch - kRounding)) {
-    const std::string gain = fmt::format("{} multiplies the effective learning rate by rate / (1 - momentum) = {:.3g}",
-                                         name_of(scheme.scheme), growth.gain);
-    if (growth.gain / phase.learners < kMuch - kRounding) {
-      return fmt::format("{}, and {}; {}", gain, growth.scaling, kKeep);
-    }
-    return fmt::format("{}, which is much for {}; set {}.momentum: {}{}", gain, counted(phase.learners, "learner"),
-                       name_of(scheme.scheme), fitting_momentum(phase),
-                       growth.rate > 1.0 ? " and learning_rate.with_learners: KEEP" : "");
+    return fmt::format(
+        "{} multiplies the effective learning rate by rate / (1 - momentum) = {:.3g}, {}; {}", name_of(scheme.scheme),
+        growth.gain,
+        multiplies_twice ? "and " + growth.scaling : "which is much for " + counted(phase.learners, "learner"),
+        outer_remedy(phase, growth));
   }
   if (scheme.scheme == sma::Scheme::kSwap && growth.rate > 1.0 + kRounding) {
     return fmt::format("{}, and under swap each trains alone to the end; {}", growth.scaling, kKeep);
   }
-  const double most = scheme.period < kVeryManyStepsAlone ? kMuch + kRounding : kMuch - kRounding;
-  if (scheme.period < kManyStepsAlone || growth.rate <= most) return "";
+  if (scheme.period < kManyStepsAlone || growth.rate < kMuch - kRounding) return "";
   return fmt::format("{}, and {} lets each take {} steps alone; {}", growth.scaling, name_of(scheme.scheme),
                      scheme.period, kKeep);
 }
@@ -124,8 +129,10 @@ std::string problem_of(const SchemePhase& phase, const scheduler::LearningRateSc
       return server_problem(phase, growth);
     case Coupling::kShared:
       if (growth.rate <= 1.0 + kRounding) return "";
-      return fmt::format("{}, and under hogwild each takes whole steps that miss those of the others; {}",
-                         growth.scaling, kKeep);
+      return fmt::format(
+          "{}, and under hogwild each takes whole steps that miss those of the others; {} and optimizer.sgd.momentum: "
+          "0",
+          growth.scaling, kKeep);
     case Coupling::kAssign:
     case Coupling::kPull:
       return rounds_problem(phase, growth);
