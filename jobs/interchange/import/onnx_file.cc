@@ -16,6 +16,7 @@
 #include "jobs/export/regular_file.h"
 #include "jobs/interchange/import/constant.h"
 #include "jobs/interchange/import/external_data.h"
+#include "jobs/interchange/import/formulas/formulas.h"
 
 namespace arbalest::jobs {
 
@@ -160,6 +161,13 @@ void check_names(const onnx::Graph& graph) {
 
 }  // namespace
 
+std::int64_t standard_operator_set(const onnx::Model& model) {
+  for (const onnx::OperatorSet& set : model.opset_import()) {
+    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
+  }
+  return 1;  // what a file without a version has
+}
+
 onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& folder) {
   onnx::Model model;
   google::protobuf::io::ArrayInputStream array(bytes.data(), static_cast<int>(bytes.size()));
@@ -174,6 +182,7 @@ onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& fold
   check_names(graph);
   load_external(graph, folder);
   sort_nodes(graph);
+  join_formulas(graph, standard_operator_set(model));
   return model;
 }
 

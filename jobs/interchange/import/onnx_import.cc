@@ -11,6 +11,7 @@
 #include "engine/error.h"
 #include "jobs/interchange/import/graph_import.h"
 #include "jobs/interchange/import/graph_input.h"
+#include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/operators.h"
 #include "jobs/options/text/text_encoding.h"
 
@@ -21,13 +22,6 @@ using engine::ErrorKind;
 namespace {
 
 constexpr const char* kProducer = "arbalest";  // producer_name of our own files
-
-std::int64_t standard_operator_set(const onnx::Model& model) {
-  for (const onnx::OperatorSet& set : model.opset_import()) {
-    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
-  }
-  return 1;  // what a file without a version has
-}
 
 // The part of a graph that the model's output depends on.
 class Needed {

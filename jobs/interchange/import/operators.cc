@@ -3,6 +3,8 @@
 #include <map>
 #include <string_view>
 
+#include "jobs/interchange/import/formulas/formulas.h"
+
 namespace arbalest::jobs {
 
 Operator find_operator(const std::string& kind) {
@@ -41,6 +43,7 @@ Operator find_operator(const std::string& kind) {
       {"Shape", import_shape},
       {"Sigmoid", import_activation},
       {"Softmax", import_softmax},
+      {kSpelledNorm, import_spelled_norm},
       {"Squeeze", import_squeeze},
       {"Sub", import_sub},
       {"Sum", import_add},

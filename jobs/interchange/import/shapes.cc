@@ -144,14 +144,15 @@ void import_squeeze(GraphImport& graph, NodeReader& node) {
   put_flattened(graph, node, input);
 }
 
-void import_transpose(GraphImport& graph, NodeReader& node) {
-  Tensor input = graph.tensor(node, 0);
-  const std::vector<std::int64_t> order = node.integers("perm", {});
+namespace {
+
+// The tensor with the order of its dimensions changed.
+Tensor transposed(Tensor input, const std::vector<std::int64_t>& order) {
   const std::vector<std::int64_t> first{0, 3, 1, 2};
   const std::vector<std::int64_t> last{0, 2, 3, 1};
   std::vector<std::int64_t> unchanged(static_cast<std::size_t>(input.rank()));
   std::iota(unchanged.begin(), unchanged.end(), 0);
-  if (order == unchanged) return graph.put(node, input);
+  if (order == unchanged) return input;
   if (input.view == Tensor::View::kLastChannels && order == first) {
     input.view = Tensor::View::kSame;
   } else if (input.view == Tensor::View::kSame && input.shape.rank() == 4 && order == last) {
@@ -159,7 +160,19 @@ void import_transpose(GraphImport& graph, NodeReader& node) {
   } else {
     refuse("it exchanges other dimensions than channels and pixels");
   }
-  graph.put(node, input);
+  return input;
+}
+
+}  // namespace
+
+void import_transpose(GraphImport& graph, NodeReader& node) {
+  const std::vector<std::int64_t> order = node.integers("perm", {});
+  const Value* value = graph.input(node, 0);
+  const auto* padded = value == nullptr ? nullptr : std::get_if<Padded>(value);
+  if (padded == nullptr) return graph.put(node, transposed(graph.tensor(node, 0), order));
+  Padded result = *padded;  // its pads have the order of our dimensions
+  result.tensor = transposed(padded->tensor, order);
+  graph.put(node, result);
 }
 
 void import_shape(GraphImport& graph, NodeReader& node) {

@@ -53,6 +53,7 @@ struct Padded {
   Tensor tensor = {};
   std::array<std::int64_t, 4> pads{};  // above, left, below, right
   float value = 0.0F;
+  bool repeats_edges = false;  // instead of having the value
 };
 
 // A column of the model's ids.
