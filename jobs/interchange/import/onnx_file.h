@@ -22,7 +22,8 @@ std::int64_t standard_operator_set(const onnx::Model& model);
 // newer version.
 onnx::Model read_onnx(const std::filesystem::path& path);
 
-// Does what read_onnx does with bytes in memory. Errors do not name the file. External data lie in `folder`.
-onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& folder);
+// Does what read_onnx does with bytes in memory. Errors do not name the file. External data are looked for
+// from the folder of `path`, which need not be there otherwise.
+onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& path);
 
 }  // namespace arbalest::jobs
