@@ -69,7 +69,7 @@ void import_reduce_mean(GraphImport& graph, NodeReader& node);
 void import_reduce_sum(GraphImport& graph, NodeReader& node);
 
 // Computes the output of a node whose inputs are constants, if its kind is one that files use for shapes and weights
-// (folding.cc). Returns false if it is not.
+// (folding/folding.cc). Returns false if it is not.
 bool fold(GraphImport& graph, NodeReader& node);
 
 }  // namespace arbalest::jobs
