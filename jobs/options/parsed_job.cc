@@ -87,6 +87,11 @@ ParsedJob::ParsedJob(SourceText source) : source_(std::move(source)), outline_(s
   throw_if_any(parse_text(source_, outline_, written_), source_);
 }
 
+void ParsedJob::replace_model(const v1::Model& model) {
+  *written_.mutable_model() = model;
+  written_.clear_initialize();
+}
+
 JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape& shape) const {
   v1::Job job = written_;
   const Overrides applied(settings, job);

@@ -24,7 +24,11 @@ class ParsedJob {
   // Throws ErrorKind::kInvalidJob with all syntax errors, up to the first one from which the parser cannot recover.
   explicit ParsedJob(SourceText source);
 
-  // The job as the text has it, without defaults.
+  // Puts `model` in the place of the text's model, which may be missing or wrong, and forgets the initial weights. What
+  // read() reports about the model then points at the model of the text, if there is one.
+  void replace_model(const v1::Model& model);
+
+  // The job as the text has it, without defaults; with the model of replace_model().
   const v1::Job& written() const noexcept { return written_; }
 
   // Reads and checks the job for a run of this shape. What the devices of all processes must divide is checked if their

@@ -13,6 +13,7 @@ Operator find_operator(const std::string& kind) {
       {"AveragePool", import_average_pool},
       {"BatchNormalization", import_batch_norm},
       {"Cast", import_cast},
+      {"CastLike", import_cast_like},
       {"Clip", import_clip},
       {"Concat", import_concat},
       {"Conv", import_conv},

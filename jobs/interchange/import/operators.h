@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "jobs/interchange/import/graph_import.h"
 
@@ -64,12 +65,16 @@ void import_shape(GraphImport& graph, NodeReader& node);
 void import_identity(GraphImport& graph, NodeReader& node);
 void import_dropout(GraphImport& graph, NodeReader& node);
 void import_cast(GraphImport& graph, NodeReader& node);
+void import_cast_like(GraphImport& graph, NodeReader& node);
 void import_concat(GraphImport& graph, NodeReader& node);
 void import_reduce_mean(GraphImport& graph, NodeReader& node);
 void import_reduce_sum(GraphImport& graph, NodeReader& node);
 
 // Computes the output of a node whose inputs are constants, if its kind is one that files use for shapes and weights
-// (folding.cc). Returns false if it is not.
+// (folding/folding.cc). Returns false if it is not.
 bool fold(GraphImport& graph, NodeReader& node);
+
+// The output of a Shape node: the part of `dims` that its attributes name, all of it by default.
+Constant shape_constant(NodeReader& node, const std::vector<std::int64_t>& dims);
 
 }  // namespace arbalest::jobs

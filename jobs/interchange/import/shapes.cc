@@ -176,11 +176,7 @@ void import_transpose(GraphImport& graph, NodeReader& node) {
 }
 
 void import_shape(GraphImport& graph, NodeReader& node) {
-  const Tensor input = graph.tensor(node, 0);
-  if (node.has("start") || node.has("end")) refuse("it gives a part of a shape");
-  Constant shape{.is_integer = true, .integers = input.dims()};
-  shape.dims = {static_cast<std::int64_t>(shape.integers.size())};
-  graph.put(node, std::make_shared<const Constant>(std::move(shape)));
+  graph.put(node, std::make_shared<const Constant>(shape_constant(node, graph.tensor(node, 0).dims())));
 }
 
 void import_identity(GraphImport& graph, NodeReader& node) {
@@ -189,11 +185,27 @@ void import_identity(GraphImport& graph, NodeReader& node) {
   graph.put(node, *value);
 }
 
-// Dropout does nothing at inference. The model that is trained here may get a layer of its own.
+// Layers know when they train, so the mode of the file does not count.
 void import_dropout(GraphImport& graph, NodeReader& node) {
-  for (const char* name : {"ratio", "seed", "is_test", "consumed_inputs", "training_mode"}) node.ignore(name);
-  graph.note("dropout is left out, as at inference; add dropout {} layers to train with it");
-  import_identity(graph, node);
+  for (const char* name : {"seed", "is_test", "consumed_inputs"}) node.ignore(name);
+  constexpr float kUsualRatio = 0.5F;
+  float ratio = kUsualRatio;
+  if (graph.operator_set < 12) {
+    ratio = node.number("ratio", kUsualRatio);
+  } else if (const Constant* given = graph.optional_numbers(node, 1, "its ratio")) {
+    if (!given->is_single()) refuse("its ratio has {} numbers, not one", given->size());
+    ratio = given->numbers[0];
+  }
+  if (ratio == 0.0F) return import_identity(graph, node);
+  const Tensor input = graph.tensor(node, 0);
+  ImportedLayer layer{.name = graph.name_for(node)};
+  v1::Dropout& dropout = *layer.message.mutable_dropout();
+  if (ratio != kUsualRatio) dropout.set_ratio(ratio);
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
+  output.channels_first = input.channels_first;
+  output.is_positive = input.is_positive;
+  graph.put(node, output);
 }
 
 void import_cast(GraphImport& graph, NodeReader& node) {
@@ -204,6 +216,18 @@ void import_cast(GraphImport& graph, NodeReader& node) {
   const bool is_integer = to == onnx::Tensor::INT64 || to == onnx::Tensor::INT32;
   const bool is_ids = std::holds_alternative<IdColumn>(*value);
   if (is_ids ? !is_integer : !is_floating) refuse("it converts to type {}", to);
+  graph.put(node, *value);
+}
+
+void import_cast_like(GraphImport& graph, NodeReader& node) {
+  const Value* value = graph.input(node, 0);
+  const Value* like = graph.input(node, 1);
+  if (value == nullptr || like == nullptr) refuse("an input is missing");
+  node.ignore("saturate");
+  node.ignore("round_mode");
+  const auto* constant = std::get_if<std::shared_ptr<const Constant>>(like);
+  const bool to_integer = constant == nullptr ? std::holds_alternative<IdColumn>(*like) : (*constant)->is_integer;
+  if (to_integer != std::holds_alternative<IdColumn>(*value)) refuse("it converts between numbers and integers");
   graph.put(node, *value);
 }
 

@@ -194,6 +194,12 @@ void set_ceil_mode(v1::Pool& pool, NodeReader& node, const Sliding& sliding) {
   pool.set_ceil_mode(true);
 }
 
+// PyTorch's newer exporter computes zeros where a convolution has no bias.
+bool stands_for_none(const Constant& bias, std::int64_t filters) {
+  return bias.name.empty() && std::cmp_equal(bias.size(), filters) &&
+         std::ranges::all_of(bias.numbers, [](float number) { return number == 0.0F; });
+}
+
 ImportedLayer named(GraphImport& graph, const NodeReader& node) { return {.name = graph.name_for(node)}; }
 
 }  // namespace
@@ -226,7 +232,10 @@ void import_conv(GraphImport& graph, NodeReader& node) {
   if (groups != 1) conv.set_groups(narrow(std::max<std::int64_t>(groups, 0)));
   layer.weights.push_back(
       weight_of("weight", {weight.dims[0], weight.dims[1], kernel.height, kernel.width}, weight.numbers));
-  if (bias == nullptr) {
+  if (bias == nullptr && graph.has_lost_bias(weight)) {
+    layer.weights.push_back(
+        weight_of("bias", {weight.dims[0]}, std::vector(static_cast<std::size_t>(weight.dims[0]), 0.0F)));
+  } else if (bias == nullptr || stands_for_none(*bias, weight.dims[0])) {
     conv.set_use_bias(false);
   } else {
     layer.weights.push_back(weight_of("bias", {static_cast<std::int64_t>(bias->size())}, bias->numbers));
