@@ -183,9 +183,11 @@ class HostileImport(unittest.TestCase):
         for axis in (0, -2):
             self.refuse(linear(nodes=[scores, node("Softmax", ["scores"], "y", integer("axis", axis), name="over")]), 3,
                         "Softmax 'over'")
-        half = node("Cast", ["fc.bias"], "half", integer("to", 10), name="half")
-        rounded = node("Gemm", ["x", "fc.weight", "half"], "y", integer("transB", 1), name="fc")
-        self.refuse(linear(nodes=[half, rounded]), 3, "Cast 'half'")
+        float8 = node("Cast", ["fc.bias"], "small", integer("to", 17), name="float8")
+        rounded = node("Gemm", ["x", "fc.weight", "small"], "y", integer("transB", 1), name="fc")
+        self.refuse(linear(nodes=[float8, rounded]), 3, "Cast 'float8'")
+        self.refuse(linear(nodes=[node("Cast", ["x"], "small", integer("to", 17), name="float8"),
+                                  node("Relu", ["small"], "y")]), 3, "Cast 'float8'")
         # The sigmoid of the transposed image is no gate of the image.
         image = value("x", ["n", 3, 3, 3])
         nodes = [node("Relu", ["x"], "k"), node("Transpose", ["k"], "t", integers("perm", [0, 2, 3, 1])),

@@ -16,7 +16,11 @@ using Operator = void (*)(GraphImport&, NodeReader&);
 inline constexpr std::int64_t kMostPixels = 1 << 20;  // of a length; larger ones fit no layer, and no sum overflows
 
 // Whether a constant of a formula has the expected value, up to the rounding of the program that wrote it.
-inline bool is_about(float value, float expected) { return std::abs(value - expected) <= 1e-5F * std::abs(expected); }
+// Files in half precision hold rounded constants.
+inline bool is_about(float value, float expected) {
+  return std::abs(value - expected) <= 1e-5F * std::abs(expected) ||
+         value == rounded_to(onnx::Tensor::FLOAT16, expected) || value == rounded_to(onnx::Tensor::BFLOAT16, expected);
+}
 
 // Null if the kind cannot be imported.
 Operator find_operator(const std::string& kind);

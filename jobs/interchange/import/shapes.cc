@@ -212,10 +212,14 @@ void import_cast(GraphImport& graph, NodeReader& node) {
   const std::int64_t to = node.integer("to", 0);
   const Value* value = graph.input(node, 0);
   if (value == nullptr) refuse("its input is missing");
-  const bool is_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE;
+  node.ignore("saturate");  // of types with 8 bits
+  node.ignore("round_mode");
+  const bool is_half = to == onnx::Tensor::FLOAT16 || to == onnx::Tensor::BFLOAT16;
+  const bool is_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE || is_half;
   const bool is_integer = to == onnx::Tensor::INT64 || to == onnx::Tensor::INT32;
   const bool is_ids = std::holds_alternative<IdColumn>(*value);
   if (is_ids ? !is_integer : !is_floating) refuse("it converts to type {}", to);
+  if (is_half) graph.note("the file computes in half precision; here its weights are widened, and float32 computes");
   graph.put(node, *value);
 }
 

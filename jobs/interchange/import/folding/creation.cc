@@ -145,7 +145,13 @@ Constant fold_cast(GraphImport& graph, NodeReader& node) {
       return to_integers(graph, input);
     case onnx::Tensor::BOOL:
       return to_truth(graph, input);
-    default:  // half precision would round
+    case onnx::Tensor::FLOAT16:
+    case onnx::Tensor::BFLOAT16: {
+      Constant result = to_numbers(input);
+      for (float& number : result.numbers) number = rounded_to(to, number);
+      return result;
+    }
+    default:
       refuse("it converts to type {}", to);
   }
 }
