@@ -151,6 +151,7 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
   const Tensor x = graph.as_tensor(node, value);
   std::optional<std::vector<float>> values = per_channel(constant, x);
   if (!values) refuse("it scales by a constant that has not one number for each channel");
+  graph.scales_channels = graph.scales_channels || x.source != kImageSource;
   if (divides) {
     for (float& each : *values) each = 1.0F / each;
   }

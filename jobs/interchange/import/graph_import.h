@@ -28,6 +28,7 @@ class GraphImport {
   std::int64_t operator_set = 1;
   std::size_t most_computed = 0;     // see count_made()
   std::set<std::string> parameters;  // of the network before it was exported, if the file lists them
+  bool scales_channels = false;      // whether a layer's output is scaled by a constant for each channel
 
   void define(const std::string& name, Value value) { values_.insert_or_assign(name, std::move(value)); }
   const Value* find(const std::string& name) const;

@@ -243,8 +243,9 @@ class ModelImport {
   // Warns of batch norm that the exporter has changed. Our own files hold what the run has.
   void note_batch_norm() {
     if (is_ours_) return;
-    for (std::string warning :
-         {folded_norms_warning(model_, import_->layers().all()), moved_statistics_warning(model_)}) {
+    std::string folded = folded_norms_warning(model_, import_->layers().all());
+    if (folded.empty() && import_->scales_channels) folded = scaled_channels_warning();
+    for (std::string warning : {folded, moved_statistics_warning(model_)}) {
       if (!warning.empty()) import_->note(std::move(warning));
     }
   }

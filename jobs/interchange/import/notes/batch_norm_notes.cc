@@ -119,7 +119,7 @@ std::string folded_norms_warning(const onnx::Model& model, const std::vector<Imp
     if (has_norm || (!has_name_of_batch_norm(graph) && !looks_folded(layers))) return "";
     return fmt::format(
         "the file has no batch norm, and its exporter has probably folded it into other layers: {}. "
-        "Export it without that optimization to keep batch norm",
+        "Export it without that optimization to keep batch norm; Keras' JAX backend keeps it",
         kEffect);
   }
   if (const int computed = convolutions_with_computed_weights(graph); computed > 0) {
@@ -130,6 +130,16 @@ std::string folded_norms_warning(const onnx::Model& model, const std::vector<Imp
   }
   if (has_norm || has_named_weights(graph) || !looks_folded(layers)) return "";
   return fmt::format("the file has no batch norm: if your network has it, {}. {}", kEffect, kKeep);
+}
+
+std::string scaled_channels_warning() {
+  return fmt::format(
+      "the file scales channels by constants, as exporters write batch norm whose numbers they have multiplied. Here "
+      "they "
+      "are convolutions of one pixel or parts of dense layers, which normalize nothing: {}. Keras' JAX backend keeps "
+      "batch norm, and so does torch.onnx.export(model.eval(), (example,), \"model.onnx\", dynamo=False, "
+      "do_constant_folding=False) for Keras' PyTorch backend",
+      kEffect);
 }
 
 std::string moved_statistics_warning(const onnx::Model& model) {

@@ -15,6 +15,9 @@ namespace arbalest::jobs {
 // `layers`: those that the model has become. SqueezeNet, VGG and AlexNet, which have no batch norm, get no warning.
 std::string folded_norms_warning(const onnx::Model& model, const std::vector<ImportedLayer>& layers);
 
+// The warning for a file that scales and shifts channels by constants, as what is left of batch norm does.
+std::string scaled_channels_warning();
+
 // Returns a warning if the running statistics in the file are not those of the user's model; "" otherwise.
 std::string moved_statistics_warning(const onnx::Model& model);
 
