@@ -19,9 +19,10 @@ bool keeps_elements(const std::string& kind) {
   return kKinds.contains(kind);
 }
 
+// Nodes that compute a constant of constants.
 bool is_arithmetic(const std::string& kind) {
-  static const std::set<std::string, std::less<>> kKinds = {"Add", "Div",  "Expand", "Mul",       "Neg",
-                                                            "Pow", "Sqrt", "Sub",    "Reciprocal"};
+  static const std::set<std::string, std::less<>> kKinds = {"Add", "Div",        "Expand", "Mul",  "Neg",
+                                                            "Pow", "Reciprocal", "Shape",  "Sqrt", "Sub"};
   return kKinds.contains(kind);
 }
 

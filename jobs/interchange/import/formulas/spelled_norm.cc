@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostDepth = 6;  // of products and sums of constants
 
-// Names of values: tensors of the file in the shape in which the formula reads them. "": there is none.
+// Names of constants, in the shape in which the formula reads them. "": there is none.
 struct Parts {
   std::string mean;
   std::string variance;
@@ -51,7 +51,7 @@ bool read_variance(const FormulaGraph& graph, const std::string& value, Parts& p
   for (const int k : {1, 0}) {
     const std::optional<float> epsilon = graph.number(sum->input(k));
     const std::string& variance = sum->input(1 - k);
-    if (!epsilon || graph.tensor(variance) == nullptr) continue;
+    if (!epsilon || !graph.is_constant(variance)) continue;
     parts.epsilon = *epsilon;
     return set_once(parts.variance, variance);
   }
@@ -75,7 +75,7 @@ bool read_factors(const FormulaGraph& graph, const std::string& value, bool is_d
     return power == (is_divisor ? 0.5F : -0.5F) && read_variance(graph, node->input(0), parts);
   }
   if (graph.number(value) == 1.0F) return true;
-  return !is_divisor && graph.tensor(value) != nullptr && set_once(parts.scale, value);
+  return !is_divisor && graph.is_constant(value) && set_once(parts.scale, value);
 }
 
 // Reads bias - mean * `factor`, where `factor` is the name of the value by which x is multiplied.
@@ -98,31 +98,53 @@ bool read_shift(const FormulaGraph& graph, const std::string& value, const std::
         is_negative = !is_negative;
         mean = negative->input(0);
       }
-      return is_negative && graph.tensor(mean) != nullptr && set_once(parts.mean, mean);
+      return is_negative && graph.is_constant(mean) && set_once(parts.mean, mean);
     }
     return false;
   }
-  return !is_negative && graph.tensor(value) != nullptr && set_once(parts.bias, value);
+  return !is_negative && graph.is_constant(value) && set_once(parts.bias, value);
 }
 
-// The names of constants by which a value is multiplied or divided, the last one first, and what they scale.
+// A value without the factors by which its last nodes multiply or divide it.
 struct Scaled {
   std::string x;
-  std::vector<std::pair<std::string, bool>> factors = {};  // and whether it divides
+  std::vector<std::pair<std::string, bool>> factors = {};  // constants, the last one first, and whether they divide
 };
 
-Scaled scaled(const FormulaGraph& graph, const std::string& value) {
-  Scaled result{.x = value};
-  while (result.factors.size() < 3) {
-    const onnx::Node* node = graph.writer(graph.unchanged(result.x));
-    const bool divides = node != nullptr && node->op_type() == "Div";
-    if (node == nullptr || (!divides && node->op_type() != "Mul")) break;
-    std::optional<Step> step = step_of(graph, *node, !divides);
-    if (!step) break;
-    result.x = step->computed;
-    result.factors.emplace_back(step->constant, divides);
+// Takes one factor more away. Returns false if there is none.
+bool take_factor(const FormulaGraph& graph, Scaled& scaled) {
+  const onnx::Node* node = graph.writer(graph.unchanged(scaled.x));
+  const bool divides = node != nullptr && node->op_type() == "Div";
+  if (node == nullptr || (!divides && node->op_type() != "Mul")) return false;
+  std::optional<Step> step = step_of(graph, *node, !divides);
+  if (!step) return false;
+  scaled.x = step->computed;
+  scaled.factors.emplace_back(step->constant, divides);
+  return true;
+}
+
+// The parts of (`scaled` + `shift`), or of (`scaled` - `shift`) if `subtracts`, where `scaled.x` may be x - mean. Sets
+// `x`.
+std::optional<Parts> parts_of(const FormulaGraph& graph, const Scaled& scaled, const std::string& shift, bool subtracts,
+                              std::string& x) {
+  Parts parts;
+  for (const auto& [factor, divides] : scaled.factors) {
+    if (!read_factors(graph, factor, divides, 0, parts)) return std::nullopt;
   }
-  return result;
+  if (parts.variance.empty()) return std::nullopt;
+  const onnx::Node* centered = graph.writer(graph.unchanged(scaled.x), "Sub");
+  const std::optional<Step> center = centered == nullptr ? std::nullopt : step_of(graph, *centered, false);
+  if (center && !subtracts) {
+    x = center->computed;
+    parts.mean = center->constant;
+    parts.bias = shift;
+    return parts;
+  }
+  if (scaled.factors.size() != 1 || scaled.factors[0].second) return std::nullopt;
+  const std::string factor = graph.unchanged(scaled.factors[0].first);
+  if (!read_shift(graph, shift, factor, subtracts, 0, parts) || parts.mean.empty()) return std::nullopt;
+  x = scaled.x;
+  return parts;
 }
 
 onnx::Node make_norm(const std::string& x, const Parts& parts, const std::string& output) {
@@ -142,27 +164,14 @@ std::optional<onnx::Node> find_spelled_norm(const FormulaGraph& graph, const onn
   if (!subtracts && last.op_type() != "Add") return std::nullopt;
   const std::optional<Step> shift = step_of(graph, last, !subtracts);
   if (!shift) return std::nullopt;
-  const Scaled product = scaled(graph, shift->computed);
-  if (product.factors.empty()) return std::nullopt;
-  Parts parts;
-  for (const auto& [factor, divides] : product.factors) {
-    if (!read_factors(graph, factor, divides, 0, parts)) return std::nullopt;
+  Scaled scaled{.x = shift->computed};
+  constexpr std::size_t kMostFactors = 3;
+  while (scaled.factors.size() < kMostFactors && take_factor(graph, scaled)) {
+    std::string x;
+    const std::optional<Parts> parts = parts_of(graph, scaled, shift->constant, subtracts, x);
+    if (parts) return make_norm(x, *parts, last.output(0));
   }
-  if (parts.variance.empty()) return std::nullopt;
-  std::string x = product.x;
-  const onnx::Node* centered = graph.writer(graph.unchanged(x), "Sub");
-  const std::optional<Step> center = centered == nullptr ? std::nullopt : step_of(graph, *centered, false);
-  if (center && graph.tensor(center->constant) != nullptr && !subtracts && graph.tensor(shift->constant) != nullptr) {
-    x = center->computed;
-    parts.mean = center->constant;
-    parts.bias = shift->constant;
-  } else {
-    const bool is_one_factor = product.factors.size() == 1 && !product.factors[0].second;
-    if (!is_one_factor) return std::nullopt;
-    const std::string factor = graph.unchanged(product.factors[0].first);
-    if (!read_shift(graph, shift->constant, factor, subtracts, 0, parts) || parts.mean.empty()) return std::nullopt;
-  }
-  return make_norm(x, parts, last.output(0));
+  return std::nullopt;
 }
 
 }  // namespace arbalest::jobs
