@@ -55,6 +55,10 @@ FILES = {
     "lenet_legacy_free": (0, 0, None),
     "tied_default": (0, 0, SHARED.format("second")),
     "tied_legacy": (0, 0, SHARED.format("first")),
+    "dropouts_default": (0, 0, None),
+    "dropouts_default_train": (0, 2, None),
+    "dropouts_unoptimized_train": (0, 2, None),
+    "dropouts_unoptimized_train_free": (0, 2, None),
 }
 
 
@@ -155,6 +159,13 @@ class PyTorchFiles(unittest.TestCase):
                             ("resnet_legacy_train", "0.25"), ("mobilenet_unoptimized_train", "0.2")):
             directory, _ = self.imported(name)
             self.assertIn(f"dropout {{ ratio: {ratio} }}", (directory / "job.txtpb").read_text(encoding="utf-8"))
+
+    def test_dropout_that_is_spelled_out(self):
+        for name in ("dropouts_default_train", "dropouts_unoptimized_train", "dropouts_unoptimized_train_free"):
+            directory, _ = self.imported(name)
+            job = (directory / "job.txtpb").read_text(encoding="utf-8")
+            for ratio in ("0.125", "0.2"):
+                self.assertEqual(job.count(f"dropout {{ ratio: {ratio} }}"), 1, job)
 
 
 if __name__ == "__main__":

@@ -64,6 +64,7 @@ Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (std::holds_alternative<std::shared_ptr<const Constant>>(value)) refuse("its input is a constant");
   if (std::holds_alternative<Padded>(value)) refuse("it reads an image with padding, which only windows can have here");
   if (std::holds_alternative<IdColumn>(value)) refuse("it reads ids, which only a table (Gather) can do here");
+  if (std::holds_alternative<Noise>(value)) refuse("it reads random numbers, which only dropout can do here");
   const auto& formula = std::get<Formula>(value);
   const auto channels = static_cast<std::size_t>(formula.x.shape[1]);
   if (formula.kind == Formula::Kind::kScaled) {

@@ -67,12 +67,20 @@ void import_unsqueeze(GraphImport& graph, NodeReader& node);
 void import_transpose(GraphImport& graph, NodeReader& node);
 void import_shape(GraphImport& graph, NodeReader& node);
 void import_identity(GraphImport& graph, NodeReader& node);
-void import_dropout(GraphImport& graph, NodeReader& node);
 void import_cast(GraphImport& graph, NodeReader& node);
 void import_cast_like(GraphImport& graph, NodeReader& node);
 void import_concat(GraphImport& graph, NodeReader& node);
 void import_reduce_mean(GraphImport& graph, NodeReader& node);
 void import_reduce_sum(GraphImport& graph, NodeReader& node);
+
+// Dropout (dropout/dropout.cc).
+void import_dropout(GraphImport& graph, NodeReader& node);
+void import_expand(GraphImport& graph, NodeReader& node);
+void import_random_uniform_like(GraphImport& graph, NodeReader& node);
+void import_less(GraphImport& graph, NodeReader& node);
+// These return false if the value, or the mask, is no random noise.
+bool scale_noise(GraphImport& graph, const NodeReader& node, const Value& value, float factor);
+bool drop_out(GraphImport& graph, const NodeReader& node, const Value& value, const Value& mask);
 
 // Computes the output of a node whose inputs are constants, if its kind is one that files use for shapes and weights
 // (folding/folding.cc). Returns false if it is not.

@@ -185,29 +185,6 @@ void import_identity(GraphImport& graph, NodeReader& node) {
   graph.put(node, *value);
 }
 
-// Layers know when they train, so the mode of the file does not count.
-void import_dropout(GraphImport& graph, NodeReader& node) {
-  for (const char* name : {"seed", "is_test", "consumed_inputs"}) node.ignore(name);
-  constexpr float kUsualRatio = 0.5F;
-  float ratio = kUsualRatio;
-  if (graph.operator_set < 12) {
-    ratio = node.number("ratio", kUsualRatio);
-  } else if (const Constant* given = graph.optional_numbers(node, 1, "its ratio")) {
-    if (!given->is_single()) refuse("its ratio has {} numbers, not one", given->size());
-    ratio = given->numbers[0];
-  }
-  if (ratio == 0.0F) return import_identity(graph, node);
-  const Tensor input = graph.tensor(node, 0);
-  ImportedLayer layer{.name = graph.name_for(node)};
-  v1::Dropout& dropout = *layer.message.mutable_dropout();
-  if (ratio != kUsualRatio) dropout.set_ratio(ratio);
-  Tensor output = graph.layers().add(std::move(layer), {input});
-  output.view = input.view;
-  output.channels_first = input.channels_first;
-  output.is_positive = input.is_positive;
-  graph.put(node, output);
-}
-
 void import_cast(GraphImport& graph, NodeReader& node) {
   const std::int64_t to = node.integer("to", 0);
   const Value* value = graph.input(node, 0);

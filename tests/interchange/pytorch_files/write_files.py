@@ -1,7 +1,8 @@
 """Writes the files of this folder: small networks as PyTorch's exporters write them, and expected.json with what PyTorch
 computes.
 
-  python write_files.py        # in an environment with torch, onnx and onnxscript
+  python write_files.py              # in an environment with torch 2.15, onnx and onnxscript
+  python write_files.py ResNet Tied  # only these networks
 
 Places in the source code of the machine, which the newer exporter records, are taken out; all else is as exported.
 """
@@ -11,6 +12,7 @@ import io
 import json
 import logging
 import pathlib
+import sys
 import warnings
 
 import onnx
@@ -171,6 +173,23 @@ class Tied(nn.Module):
         return self.fourth(x)
 
 
+class Dropouts(nn.Module):
+    """Dropout in place, which the newer exporter spells out."""
+    example = (2, 4, 4)
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3, padding=1)
+        self.first = nn.Dropout(0.125, inplace=True)
+        self.fc1 = nn.Linear(64, 6)
+        self.second = nn.Dropout(0.2, inplace=True)
+        self.fc2 = nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = torch.flatten(self.first(torch.relu(self.conv(x))), 1)
+        return self.fc2(self.second(torch.relu(self.fc1(x))))
+
+
 FILES = {
     ResNet: ["default", "default_train", "unoptimized_train", "recipe", "legacy", "legacy_train", "legacy_recipe"],
     TrainedResNet: ["default", "unoptimized_train", "legacy", "legacy_recipe"],
@@ -178,6 +197,7 @@ FILES = {
     SqueezeNet: ["default", "unoptimized_train", "legacy", "legacy_recipe"],
     LeNet: ["default", "recipe", "legacy", "default_free", "recipe_free", "legacy_free"],  # free: any number of examples
     Tied: ["default", "legacy"],
+    Dropouts: ["default", "default_train", "unoptimized_train", "unoptimized_train_free"],
 }
 
 
@@ -250,14 +270,17 @@ def text_of(expected):
 def main():
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
-    networks, files = {}, {}
-    for kind, ways in FILES.items():
-        for way in ways:
+    file = FOLDER / "expected.json"
+    wanted = [kind for kind in FILES if kind.__name__ in sys.argv[1:]] or list(FILES)
+    kept = json.loads(file.read_text(encoding="utf-8")) if len(wanted) < len(FILES) else {"networks": {}, "files": {}}
+    networks, files = kept["networks"], kept["files"]
+    for kind in wanted:
+        for way in FILES[kind]:
             name, entry, network = write(kind, way)
             files[name] = entry
             networks[kind.__name__] = network
     expected = {"torch": torch.__version__.split("+", maxsplit=1)[0], "networks": networks, "files": files}
-    (FOLDER / "expected.json").write_text(text_of(expected), encoding="utf-8")
+    file.write_text(text_of(expected), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #include "jobs/interchange/import/folding/folding.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -58,6 +59,13 @@ Folding find_folding(const std::string& kind) {
   return found == kFoldings.end() ? nullptr : found->second;
 }
 
+// Whether a shape that a node reads contains the free number of examples: then there is no constant to compute.
+bool has_free_shape(const GraphImport& graph, const NodeReader& node) {
+  if (node.kind() != "Expand") return false;
+  const Constant& shape = graph.constant(node, 1, "its shape");
+  return std::ranges::count(shape.integers, kFreeBatch) > 0;
+}
+
 // Only the type of the second input of CastLike counts.
 int constants_needed(const NodeReader& node) { return node.kind() == "CastLike" ? 1 : node.node().input_size(); }
 
@@ -70,6 +78,7 @@ bool fold(GraphImport& graph, NodeReader& node) {
     const Value* value = graph.input(node, k);
     if (value != nullptr && !std::holds_alternative<std::shared_ptr<const Constant>>(*value)) return false;
   }
+  if (has_free_shape(graph, node)) return false;
   Constant constant = folding(graph, node);
   graph.count_made(constant.size());
   graph.put(node, std::make_shared<const Constant>(std::move(constant)));
