@@ -130,6 +130,9 @@ class ConstantsImport(unittest.TestCase):
         nodes = [node("Slice", ["a", "starts", "ends", "axes", "steps"], "s"), node("Squeeze", ["s", "one"], "c")]
         self.check([9, 5, 1], nodes, matrix, ints("starts", [2, 1]), ints("ends", [-9, 2]), ints("axes", [0, 1]),
                    ints("steps", [-1, 1]), ints("one", [1]))
+        self.check([5, 6, 7], [node("Slice", ["a", "starts", "ends", "axes", "steps"], "s"), node("Squeeze", ["s", "zero"], "t"),
+                               node("Slice", ["t", "one", "four"], "c")], matrix, ints("starts", [1]), ints("ends", [-2**63]),
+                   ints("axes", [0]), ints("steps", [-2**63]), ints("zero", [0]), ints("one", [1]), ints("four", [4]))
         nodes = [node("Gather", ["a", "places"], "s", integer("axis", 1)), node("Gather", ["s", "row"], "c")]
         self.check([7, 5, 4], nodes, matrix, ints("places", [3, 1, -4]), tensor("row", [], [1], INT64))
         nodes = [node("Concat", ["a", "b"], "s", integer("axis", 1)), node("Reshape", ["s", "flat"], "c")]
