@@ -134,6 +134,14 @@ class NormsImport(Imported):
             self.assertNotIn("batch_norm", job)
             self.check(expected)
 
+    def test_operators_of_other_domains_are_no_formulas(self):
+        other = node("Add", ["y", "bias"], "z", name="last") + onnx.block(7, "com.example")
+        said, _ = self.import_([*SPELLINGS["PyTorch"][:-1], other], constants(), code=3)
+        self.assertIn("Add 'last': it is an operator of 'com.example'", said)
+        root = node("Sqrt", ["v"], "d", name="root") + onnx.block(7, "com.example")
+        said, _ = self.import_([SPELLINGS["PyTorch"][0], root, *SPELLINGS["PyTorch"][2:]], constants(), code=3)
+        self.assertIn("Sqrt 'root': it is an operator of 'com.example'", said)
+
     def test_a_convolution_s_output_that_is_scaled_gets_a_warning(self):
         kernel = np.eye(CHANNELS, dtype=np.float32)
         nodes = [node("Conv", ["x", "kernel"], "c"), node("Mul", ["c", "scale"], "y"), node("Add", ["y", "bias"], "z")]

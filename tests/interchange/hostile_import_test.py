@@ -217,6 +217,31 @@ class HostileImport(unittest.TestCase):
             self.refuse(linear(tensors=[tensor("fc.weight", [3, 6], [number] * 18), tensor("fc.bias", [3], [0] * 3)]), 5,
                         f"'{self.file}': the weights of 'fc.weight' are not all finite")
 
+    def test_parts_of_formulas_without_inputs(self):
+        """Formulas that are spelled out are looked for in nodes of any form."""
+        axes = [tensor("both", [2], [0, 1], INT64), tensor("zero", [], [0.0])]
+        kinds = ("Add", "Sub", "Mul", "Div", "Pow", "Neg", "Sqrt", "Reciprocal", "Unsqueeze", "Squeeze", "Reshape", "Conv",
+                 "MaxPool", "ConstantOfShape", "Max", "Min", "ReduceMax", "Shape")
+        for inner in kinds:
+            for outer in kinds:
+                nodes = [node(inner, [], "a"), node("Mul", ["x", "a"], "b"), node(outer, ["b", "a"], "c"),
+                         node(outer, ["a", "both"], "d"), node("Div", ["c", "d"], "e"), node("Squeeze", ["a", "both"], "f"),
+                         node("Add", ["e", "f"], "g"), node("Min", ["g", "zero"], "y", name="last")]
+                self.file.write_bytes(linear(nodes=nodes, tensors=axes))
+                done = self.run_import()
+                self.assertIn(done.returncode, (3, 5), f"{inner}, {outer}: {done.stderr}")
+
+    def test_names_that_formulas_might_use(self):
+        nodes = [node("Relu", ["x"], "formula" + "_" * 10), node("Max", ["formula" + "_" * 10, "zero"], "formula"),
+                 node("Gemm", ["formula", "fc.weight", "fc.bias"], "y", integer("transB", 1))]
+        tensors = [tensor("fc.weight", [3, 6], [1] * 18), tensor("fc.bias", [3], [1, 2, 3]), tensor("zero", [], [0.0])]
+        done = self.run_import(linear(nodes=nodes, tensors=tensors))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(self.folder / "run")
+        nodes[0] = node("Relu", ["x"], "formula" + "_" * 100000)
+        nodes[1] = node("Max", ["formula" + "_" * 100000, "zero"], "formula", name="bound")
+        self.refuse(linear(nodes=nodes, tensors=tensors), 3, "Max 'bound'")
+
     def test_orders_that_are_none(self):
         for order in ([0, 0], [0, 1, 2]):
             nodes = [node("Transpose", ["x"], "t", integers("perm", order)), node("Relu", ["t"], "y")]

@@ -35,14 +35,16 @@ FormulaGraph::FormulaGraph(const onnx::Graph& graph, std::int64_t operator_set) 
     constants_.insert(tensor.name());
   }
   for (const onnx::Node& node : graph.node()) {
-    if (node.output_size() == 0) continue;
+    const bool is_standard = node.domain().empty() || node.domain() == "ai.onnx";
+    if (node.output_size() == 0 || !is_standard) continue;
     const std::string& output = node.output(0);
     writers_.emplace(output, &node);
     const onnx::Attribute* value = node.op_type() == "Constant" ? find_attribute(node, "value") : nullptr;
     if (value != nullptr && value->has_t() && has_numbers(value->t())) tensors_.emplace(output, &value->t());
     const auto constant = [&](const std::string& input) { return input.empty() || is_constant(input); };
     const bool has_elements = keeps_elements(node.op_type()) && node.input_size() > 0 && is_constant(node.input(0));
-    const bool is_computed = is_arithmetic(node.op_type()) && std::ranges::all_of(node.input(), constant);
+    const bool is_computed =
+        is_arithmetic(node.op_type()) && node.input_size() > 0 && std::ranges::all_of(node.input(), constant);
     if (tensors_.contains(output) || has_elements || is_computed) constants_.insert(output);
   }
 }

@@ -15,19 +15,22 @@ namespace arbalest::jobs {
 
 namespace {
 
-// A text that begins no name of a value.
-std::string unused_prefix(const onnx::Graph& graph) {
-  std::string prefix = "formula";
-  const auto is_used = [&](const onnx::Node& node) {
-    return std::ranges::any_of(node.output(), [&](const std::string& name) { return name.starts_with(prefix); });
+// A text that begins no name of a value: "formula" and more underscores than follow it in any name. None if a name has
+// very many.
+std::optional<std::string> unused_prefix(const onnx::Graph& graph) {
+  const std::string word = "formula";
+  constexpr std::size_t kMost = 64;
+  std::size_t underscores = 0;
+  const auto look_at = [&](const std::string& name) {
+    if (!name.starts_with(word)) return;
+    const std::size_t end = std::min(name.find_first_not_of('_', word.size()), name.size());
+    underscores = std::max(underscores, end - word.size() + 1);
   };
-  const auto is_tensor = [&](const onnx::Tensor& tensor) { return tensor.name().starts_with(prefix); };
-  const auto is_input = [&](const onnx::Value& input) { return input.name().starts_with(prefix); };
-  while (std::ranges::any_of(graph.node(), is_used) || std::ranges::any_of(graph.initializer(), is_tensor) ||
-         std::ranges::any_of(graph.input(), is_input)) {
-    prefix += '_';
-  }
-  return prefix;
+  for (const onnx::Node& node : graph.node()) std::ranges::for_each(node.output(), look_at);
+  for (const onnx::Tensor& tensor : graph.initializer()) look_at(tensor.name());
+  for (const onnx::Value& input : graph.input()) look_at(input.name());
+  if (underscores > kMost) return std::nullopt;
+  return word + std::string(underscores, '_');
 }
 
 // The operand of a Max or Min of a value and `bound`.
@@ -89,11 +92,12 @@ void remove_unread(onnx::Graph& graph) {
 
 void join_formulas(onnx::Graph& graph, std::int64_t operator_set) {
   const FormulaGraph formulas(graph, operator_set);
-  const std::string prefix = unused_prefix(graph);
+  const std::optional<std::string> prefix = unused_prefix(graph);
+  if (!prefix) return;
   std::vector<Replacement> replacements;
   bool is_any = false;
   for (const onnx::Node& node : graph.node()) {
-    replacements.push_back(find_formula(formulas, node, prefix));
+    replacements.push_back(find_formula(formulas, node, *prefix));
     is_any = is_any || !replacements.back().nodes.empty();
   }
   if (!is_any) return;

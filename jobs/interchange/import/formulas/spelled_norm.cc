@@ -30,7 +30,7 @@ struct Step {
 
 // `commutes`: the constant may come first.
 std::optional<Step> step_of(const FormulaGraph& graph, const onnx::Node& node, bool commutes) {
-  if (node.input_size() != 2) return std::nullopt;
+  if (node.input_size() != 2 || node.attribute_size() > 0) return std::nullopt;  // "axis" before operator set 7
   const std::string& a = node.input(0);
   const std::string& b = node.input(1);
   if (!graph.is_constant(a) && graph.is_constant(b)) return Step{a, b};

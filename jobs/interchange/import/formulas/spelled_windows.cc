@@ -27,12 +27,13 @@ struct Window {
 std::optional<std::string> without_added(const FormulaGraph& graph, const std::string& value) {
   constexpr std::int64_t kAsInputSince = 13;
   const onnx::Node* second = graph.writer(value, "Unsqueeze");
-  if (second == nullptr) return std::nullopt;
+  if (second == nullptr || second->input_size() == 0) return std::nullopt;
   const std::optional<Integers> axes = graph.axes(*second, kAsInputSince);
   if (axes == Integers{0, 1}) return second->input(0);
   if (axes != Integers{1} && axes != Integers{0}) return std::nullopt;
   const onnx::Node* first = graph.writer(second->input(0), "Unsqueeze");
-  if (first == nullptr || graph.axes(*first, kAsInputSince) != Integers{0}) return std::nullopt;
+  if (first == nullptr || first->input_size() == 0 || graph.axes(*first, kAsInputSince) != Integers{0})
+    return std::nullopt;
   return first->input(0);
 }
 
