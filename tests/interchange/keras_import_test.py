@@ -23,6 +23,16 @@ FILES = pathlib.Path(__file__).resolve().with_name("keras_files")
 EXPECTED = json.loads((FILES / "expected.json").read_text(encoding="utf-8"))
 LIMIT = 1e-5  # relative norm of predictions
 HALF_LIMIT = 2e-3  # of a file whose weights are in half precision
+# An epoch is one mini-batch, which holds all examples.
+JOB = """
+model { zoo { mlp {} } }
+data { npy { directory: "data" classes: 5 height: 14 width: 10 pixels: FLOAT32 } }
+training { batch_size: 16 max_epochs: 6 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.05 }
+learners { per_device { fixed: 1 } }
+devices: "cpu"
+"""
 IS_KEPT = {"jax-plain-first", "jax-plain-last", "torch-plain-last-unfolded"}  # files that hold batch norm's numbers
 
 
@@ -95,6 +105,16 @@ class KerasImport(unittest.TestCase):
                     ones = np.ones(len(norm["running_var"]), np.float32)
                     for part, usual in (("weight", ones), ("bias", 0 * ones), ("running_mean", None)):
                         np.testing.assert_array_equal(tensors[f"{layer}.{part}"], np.float32(norm.get(part, usual)))
+
+    def test_the_first_losses_of_training(self):
+        """Batch norm that JAX spells out normalizes with the statistics of the mini-batch, as in Keras."""
+        case = EXPECTED["jax-train-last.onnx"]
+        images = np.ascontiguousarray(examples(case["shape"], 16).transpose(0, 3, 1, 2))
+        losses = probe.losses_of_training(FILES / "jax-train-last.onnx", JOB, images, np.arange(16) % 5, self.run_.parent)
+        difference = np.abs(losses / np.array(case["losses"]) - 1).max()
+        print(f"losses of training: relative difference {difference:.1e}")
+        self.assertEqual(len(losses), 6)
+        self.assertLess(difference, LIMIT)
 
     def test_other_files_say_what_became_of_batch_norm(self):
         for name in ("tensorflow-plain-last", "torch-plain-last"):

@@ -2,8 +2,8 @@
 
     KERAS_BACKEND=jax DIR/bin/python tests/interchange/keras_files/write_files.py      # or tensorflow, or torch
 
-../keras_environment.sh makes DIR. Files that one backend writes do not depend on the others. Weights are random, but the same at
-every call; the examples are a formula, so that a test needs no file of them.
+../keras_environment.sh makes DIR. Files that one backend writes do not depend on the others. Weights are random, but the
+same at every call; the examples are a formula, so that a test needs no file of them.
 """
 
 import json
@@ -17,7 +17,7 @@ import keras  # noqa: E402
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 BACKEND = keras.backend.backend()
-SHAPES = {"plain": (12, 10, 3), "pools": (16, 16, 3), "gates": (6, 6, 3)}
+SHAPES = {"plain": (12, 10, 3), "pools": (16, 16, 3), "gates": (6, 6, 3), "train": (14, 10, 3)}
 layers = keras.layers
 
 
@@ -74,6 +74,22 @@ def gated_network(image):
     return layers.Dense(4)(layers.Flatten()(x))
 
 
+def trained_network(image):
+    """Layers that do the same at every step of training."""
+    x = layers.Conv2D(8, 3, strides=2, padding="same", use_bias=False)(image)
+    x = layers.ReLU()(batch_norm()(x))
+    x = layers.DepthwiseConv2D(3, padding="same", use_bias=False)(x)
+    x = layers.ReLU()(batch_norm()(x))
+    return layers.Dense(5)(layers.Flatten()(layers.MaxPooling2D(2)(x)))
+
+
+def losses_of(model, batch=16, steps=6):
+    """The losses of the first steps of training, all with the same mini-batch."""
+    model.compile(keras.optimizers.SGD(0.05, momentum=0.9), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    images, labels = examples(model.input_shape[1:], batch), np.arange(batch) % 5
+    return [float(model.train_on_batch(images, labels)) for _ in range(steps)]
+
+
 def made_of(network, shape):
     image = keras.Input(shape, name="image")
     model = keras.Model(image, network(image))
@@ -124,6 +140,7 @@ def cases():
     yield "plain", plain_network, last, export
     yield "pools", pooled_network, last, export
     if BACKEND == "jax":
+        yield "train", trained_network, last, export
         yield "plain", plain_network, first, export
         yield "pools", pooled_network, first, export
     if BACKEND == "torch":
@@ -133,7 +150,7 @@ def cases():
 
 
 def main():
-    record = FOLDER / "expected.json.
+    record = FOLDER / "expected.json"
     expected = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     for name, network, order, exporter in cases():
         keras.config.set_image_data_format(order)
@@ -146,6 +163,8 @@ def main():
         file = f"{BACKEND}-{name}-{order.removeprefix('channels_')}{ending}.onnx"
         exporter(model, FOLDER / file)
         expected[file] = {"keras": keras.__version__, "shape": shape, "output": output.tolist(), "norms": norms_of(model)}
+        if name == "train":
+            expected[file]["losses"] = losses_of(model)
     lines = [f"{json.dumps(file)}: {json.dumps(expected[file])}" for file in sorted(expected)]
     record.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
