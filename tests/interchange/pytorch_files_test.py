@@ -154,6 +154,10 @@ class PyTorchFiles(unittest.TestCase):
         changed = [name for name, entry in EXPECTED["files"].items() if entry["is_changed"]]
         self.assertEqual(changed, ["resnet_legacy_train.onnx"])
 
+    def test_the_command_of_the_warning_is_that_of_the_documentation(self):
+        page = (FOLDER.parents[2] / "docs/onnx.md").read_text(encoding="utf-8")
+        self.assertIn(COMMAND, " ".join(page.split()))
+
     def test_dropout_keeps_its_ratio(self):
         for name, ratio in (("resnet_unoptimized_train", "0.25"), ("resnet_default_train", "0.25"),
                             ("resnet_legacy_train", "0.25"), ("mobilenet_unoptimized_train", "0.2")):
