@@ -12,6 +12,7 @@
 #include "dataflow/input/dataset.h"
 #include "engine/collective.h"
 #include "engine/devices.h"
+#include "engine/host/memory_budget.h"
 #include "engine/host/pool.h"
 #include "engine/process/world.h"
 #include "jobs/options/job_options.h"
@@ -89,8 +90,9 @@ class Session {
   // Opens what needs no other process, once the devices are open and connected.
   void open_here(const JobOptions& job, const std::string& data_root, Input input,
                  std::span<const engine::ExchangePlace> places, const engine::process::World& processes);
-  void load_data(const JobOptions& job, const std::string& data_root, Input input);
-  void load_sets(const JobOptions& job, const std::string& data_root);
+  void load_data(const JobOptions& job, const std::string& data_root, Input input,
+                 const engine::host::MemoryBudget& budget);
+  void load_sets(const JobOptions& job, const std::string& data_root, const engine::host::MemoryBudget& budget);
   void add_warnings(const JobOptions& job);
   SplitSizes split_sizes() const;
   void make_rings(const JobOptions& job, const SplitSizes& sizes, int learners);
