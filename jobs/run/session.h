@@ -58,6 +58,7 @@ class Session {
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   dataflow::BatchRing* validation_ring() { return validation_ring_.get(); }  // null if there is no validation set
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  dataflow::BatchRing* statistics_ring() { return statistics_ring_.get(); }  // null: statistics are not re-estimated
   // prepare() prepares another number of learners, by device (LearnerPool::prepare), and may run on a thread of its
   // own. resize() switches to it once the scheduler is drained. Idle learners stay until the next prepare(), which
   // frees those it does not need before it makes any, or until release_idle(), which may run wherever prepare() may.

@@ -182,7 +182,7 @@ class Loader {
     auto images = std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
                                                             std::move(examples), framing, data_.on_unreadable);
     if (ahead_ == Decoding::kAhead && may_be_kept(*images)) {
-      if (auto kept = images->decode_all(pool_, warnings_)) return finish(std::move(kept));
+      if (auto kept = images->decode_all(pool_, warnings_, data_.skip_limit)) return finish(std::move(kept));
     }
     return finish(std::move(images));
   }
