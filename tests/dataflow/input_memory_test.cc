@@ -19,6 +19,7 @@
 #include "dataflow/input/formats/npy_array.h"
 #include "dataflow/input/formats/ratings.h"
 #include "engine/error.h"
+#include "engine/host/memory_budget.h"
 #include "tests/support/address_space_limit.h"
 #include "tests/support/catch.h"
 #include "tests/support/idx_writer.h"
@@ -136,6 +137,18 @@ TEST_CASE("memory: a vector that may not grow stays as it is", "[input]") {
   CHECK(vector == std::vector<std::int64_t>{1, 2, 3});
 }
 
+TEST_CASE("memory: processes of one machine share what is free in equal parts, and what one takes counts", "[input]") {
+  const engine::host::MemoryBudget whole;
+  const engine::host::MemoryBudget quarter(4);
+  const std::size_t part = quarter.left_bytes();
+  CHECK(static_cast<double>(part) == Approx(static_cast<double>(whole.left_bytes()) / 4).epsilon(0.2));
+  const std::vector<char> taken(64 * kMebibyte, '\1');
+  CHECK(quarter.left_bytes() + 60 * kMebibyte < part);
+  CHECK_THROWS_WITH(quarter.require(part, "rows", "use fewer"),
+                    ContainsSubstring(" are free for this process; use fewer"));
+  CHECK_NOTHROW(quarter.require(part / 2, "rows", "use fewer"));
+}
+
 TEST_CASE("memory: float64 numbers take the memory of their float32 copy and little more", "[input]") {
   constexpr std::uint64_t kRows = 3 << 20;  // of 8 numbers: 192 MiB as float64, 96 MiB as float32
   constexpr std::int64_t kCopy = static_cast<std::int64_t>(kRows) * 8 * 4;
@@ -149,6 +162,7 @@ TEST_CASE("memory: float64 numbers take the memory of their float32 copy and lit
     file.seekp(-static_cast<std::streamoff>(sizeof last), std::ios::end);
     file.write(reinterpret_cast<const char*>(&last), sizeof last);
   }
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins anew, if other tests ran in this process
   const std::int64_t before = status_bytes("VmRSS");
   std::vector<float> numbers;
   {

@@ -42,7 +42,8 @@ std::string job_over(const std::filesystem::path& root, double max_skipped) {
 }
 
 jobs::JobOptions parsed(const std::filesystem::path& root, double max_skipped) {
-  return jobs::parse_job(jobs::SourceText("gaps", job_over(root, max_skipped)), {"devices=cpu"});
+  return jobs::parse_job(jobs::SourceText("gaps", job_over(root, max_skipped)),
+                         std::vector<std::string>{"devices=cpu"});
 }
 
 // Returns what each of two processes has thrown, or "".
