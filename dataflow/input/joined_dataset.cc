@@ -41,13 +41,15 @@ class JoinedDataset final : public Dataset {
 
 }  // namespace
 
-std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second) {
+std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second,
+                              const engine::host::MemoryBudget& budget) {
   ARBALEST_CHECK(first->description() == second->description());
   auto* images = dynamic_cast<ByteImages*>(first.get());
   const auto* more = dynamic_cast<const ByteImages*>(second.get());
   if (images == nullptr || more == nullptr) {
     return std::make_unique<JoinedDataset>(std::move(first), std::move(second));
   }
+  budget.require(host_bytes(*first) + host_bytes(*second), second->name(), "use fewer examples, or more memory");
   images->append(*more);
   return first;
 }

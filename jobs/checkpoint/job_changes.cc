@@ -77,6 +77,12 @@ class Differences final : public MessageDifferencer::Reporter {
   std::vector<std::string> all_;
 };
 
+// Programs before this field wrote none.
+void forget_skip_limit(v1::Data& data) {
+  if (data.has_images()) data.mutable_images()->mutable_decoding()->clear_max_skipped();
+  if (data.has_tfrecord()) data.mutable_tfrecord()->mutable_decoding()->clear_max_skipped();
+}
+
 }  // namespace
 
 void check_same_job(const std::string& saved_text, const JobOptions& job) {
@@ -93,6 +99,7 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     for (auto& change : *each->mutable_synchronization()->mutable_switch_()) change.clear_learners();
     each->clear_checkpoint();
     each->mutable_data()->clear_class_names();
+    forget_skip_limit(*each->mutable_data());
     each->clear_processes();
     each->clear_initialize();  // a resumed run does not read these weights again
     each->mutable_training()->clear_max_epochs();

@@ -67,6 +67,7 @@ struct DataOptions {
   std::optional<int> resize;
   std::optional<engine::RandomResizedCrop> random_crop;  // for training images, applied while decoding
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
+  dataflow::SkipLimit skip_limit = {};  // with OnUnreadable::kSkip
 
   bool has_validation() const noexcept { return validation || validation_files; }
 };

@@ -6,6 +6,7 @@
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/skip_limit.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
@@ -96,6 +97,7 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
     sums.add(batch, of_batch);
     return true;
   });
+  dataflow::check_skipped(data.name(), ring.skipped(), data.size(), job.data.skip_limit, ring.named_skipped());
   if (ring.skipped() > 0) {
     result.warnings.push_back(fmt::format("left out {} that could not be read; the first: {}",
                                           counted(ring.skipped(), "image"), ring.first_skipped()));

@@ -29,7 +29,8 @@ struct EvaluationOptions {
 // Evaluates the model with the run's own job.txtpb, on as many runners as the job has learners. They run forward only:
 // no gradient and no state of an optimizer takes memory. The result has the bits of the run's own evaluation. Throws
 // kUsage if the run has no such set, or no classes and per_class is asked for, kCheckpoint if the model is unusable or
-// its SHA-256 differs from `sha256` ("" if unknown), and kDiverged if its loss is not finite.
+// its SHA-256 differs from `sha256` ("" if unknown), and kDiverged if its loss is not finite. Throws kData if more
+// images cannot be read than the job's max_skipped allows.
 EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_path, const std::string& sha256,
                               const RunContext& context, const EvaluationOptions& options = {});
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "jobs/checkpoint/job_changes.h"
@@ -110,7 +111,7 @@ RunOrigin origin_of(const JobOptions& job, const Session& session, const std::st
                     const std::vector<std::string>& devices) {
   return RunOrigin{.program = program,
                    .processor = fmt::format("{} ({})", engine::host::processor_name(),
-                                            fmt::join(engine::host::instruction_sets(), " ")),
+                                            fmt::join(engine::instruction_sets_in_force(), " ")),
                    .dataset = fingerprint_of(job, session),
                    .devices = devices};
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -59,18 +61,33 @@ void EncodedImages::read(std::int64_t example, const ExamplePlace& place, std::s
   transform_.write(pixels.data(), place, features.front().as<float>().data());
 }
 
-std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
-                                                      std::vector<std::string>& warnings) const {
+namespace {
+
+std::vector<std::string> texts_of(const std::map<std::size_t, std::exception_ptr>& failures) {
+  std::vector<std::string> texts;
+  for (const auto& [example, failure] : failures) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      texts.emplace_back(error.what());
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings,
+                                                      const SkipLimit& limit) const {
   ARBALEST_CHECK(!is_random());
   const auto examples = static_cast<std::size_t>(size());
   const auto pixels_per_image = static_cast<std::size_t>(description_.image().elements());
   std::vector<std::uint8_t> pixels(examples * pixels_per_image);
   std::vector<std::int32_t> labels(examples);
   std::atomic<std::int64_t> unreadable = 0;
-  // The first failing example is reported, so that the error is the same in every run.
+  // The first failing examples are reported, so that the error is the same in every run.
   std::mutex mutex;
-  std::size_t first_failed = examples;
-  std::exception_ptr failure;
+  std::map<std::size_t, std::exception_ptr> failures;
   pool.for_each(examples, [&](std::size_t i) {
     const auto example = static_cast<std::int64_t>(i);
     labels[i] = examples_->label(example);
@@ -79,16 +96,16 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
     } catch (...) {
       ++unreadable;
       const std::lock_guard lock(mutex);
-      if (i > first_failed) return;
-      first_failed = i;
-      failure = std::current_exception();
+      failures.emplace(i, std::current_exception());
+      if (failures.size() > kNamedSkips) failures.erase(std::prev(failures.end()));
     }
   });
-  if (failure) {
+  if (!failures.empty()) {
     try {
-      std::rethrow_exception(failure);
+      std::rethrow_exception(failures.begin()->second);
     } catch (const Error& error) {
       if (!skips_unreadable() || error.kind() != ErrorKind::kData) throw;
+      check_skipped(name_, unreadable, size(), limit, texts_of(failures));
       if (unreadable == size()) engine::fail(ErrorKind::kData, "{}: no image can be read: {}", name_, error.what());
       warnings.push_back(fmt::format("{}: {} of {} images cannot be read and are left out; the first: {}", name_,
                                      unreadable.load(), examples, error.what()));

@@ -12,6 +12,7 @@
 #include "dataflow/input/dataset.h"
 #include "dataflow/input/images/pixel_transform.h"
 #include "dataflow/input/images/stored_images.h"
+#include "dataflow/input/skip_limit.h"
 #include "engine/host/pool.h"
 
 namespace arbalest::dataflow {
@@ -75,8 +76,10 @@ class EncodedImages final : public Dataset {
 
   // Decodes all images on `pool`, to the same bits as read(), and waits; a task of the pool must not call this. Framing
   // must not be random. Returns null, with a warning, if unreadable images must be skipped, because only read() can
-  // leave an example out of a mini-batch. Throws as read(), and ErrorKind::kData if no image is readable.
-  std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings) const;
+  // leave an example out of a mini-batch. Throws as read(), and ErrorKind::kData if no image is readable, or if more
+  // than `limit` allows must be skipped.
+  std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings,
+                                         const SkipLimit& limit = {}) const;
 
  private:
   void decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const;

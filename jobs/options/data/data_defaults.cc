@@ -16,6 +16,8 @@ namespace {
 constexpr double kMinArea = 0.08;
 constexpr double kMaxAspect = 1.3333;
 
+constexpr double kMaxSkipped = 0.01;
+
 using Floats = google::protobuf::RepeatedField<float>;
 
 void fill_list(const std::vector<float>& defaults, Floats& values) {
@@ -25,6 +27,9 @@ void fill_list(const std::vector<float>& defaults, Floats& values) {
 void fill_decoding(v1::Decoding& decoding) {
   if (!decoding.has_channels()) decoding.set_channels(3);
   if (!decoding.has_on_unreadable()) decoding.set_on_unreadable(v1::Decoding::STOP);
+  if (decoding.on_unreadable() == v1::Decoding::SKIP && !decoding.has_max_skipped()) {
+    decoding.set_max_skipped(kMaxSkipped);
+  }
 }
 
 void fill_images(v1::Images& images) {

@@ -184,8 +184,17 @@ class DataReader {
       check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
       options_.resize = decoding.resize();
     }
-    options_.on_unreadable =
-        decoding.on_unreadable() == v1::Decoding::SKIP ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
+    const bool skips = decoding.on_unreadable() == v1::Decoding::SKIP;
+    options_.on_unreadable = skips ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
+    if (skips) {
+      issues_.add(path + "max_skipped",
+                  dataflow::out_of_range("max_skipped", decoding.max_skipped(), dataflow::above(0.0, 1.0)));
+      options_.skip_limit.fraction = decoding.max_skipped();
+    } else if (decoding.has_max_skipped()) {
+      issues_.add(path + "max_skipped",
+                  "max_skipped has no effect, because the job stops at the first unreadable image; add on_unreadable: "
+                  "SKIP, or remove max_skipped");
+    }
     return has_size && has_channels;
   }
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "dataflow/input/example.h"
 #include "engine/error.h"
@@ -34,19 +37,21 @@ std::string problem_of(const dataflow::Dataset& data, std::int64_t example) {
 }
 
 SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool) {
-  std::vector<std::string> problems(static_cast<std::size_t>(data.size()));
-  pool.for_each(problems.size(), [&](std::size_t i) { problems[i] = problem_of(data, static_cast<std::int64_t>(i)); });
+  std::mutex mutex;
+  std::map<std::int64_t, std::string> problems;  // by example; most sets have none
+  pool.for_each(static_cast<std::size_t>(data.size()), [&](std::size_t i) {
+    std::string problem = problem_of(data, static_cast<std::int64_t>(i));
+    if (problem.empty()) return;
+    const std::lock_guard lock(mutex);
+    problems.emplace(static_cast<std::int64_t>(i), std::move(problem));
+  });
   SplitVerification split{.name = data.name(), .examples = data.size(), .examples_of_class = {}, .problems = {}};
   const bool has_classes = !data.description().predicts_numbers();
   if (has_classes) split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes()));
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    if (problems[i].empty()) {
-      if (has_classes)
-        ++split.examples_of_class[static_cast<std::size_t>(class_of(data, static_cast<std::int64_t>(i)))];
-    } else {
-      split.problems.push_back(std::move(problems[i]));
-    }
+  for (std::int64_t example = 0; has_classes && example < data.size(); ++example) {
+    if (!problems.contains(example)) ++split.examples_of_class[static_cast<std::size_t>(class_of(data, example))];
   }
+  for (auto& [example, problem] : problems) split.problems.push_back(std::move(problem));
   return split;
 }
 

@@ -55,7 +55,7 @@ void complete_summary(LiveRun& run) {
 
 }  // namespace
 
-void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
+void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& skips) {
   RunSummary& summary = run.summary;
   scheduler::Scheduler& scheduler = run.session->scheduler();
   run.enter(engine::process::Phase::kSaving);
@@ -67,7 +67,9 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
   if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
   run.enter(engine::process::Phase::kEvaluation);
   add_skipped_elsewhere(run);
+  skips.begin_evaluation();
   run.scores.evaluate_at_end(*run.session);
+  skips.check_evaluation();
   const std::string problem = run.scores.problem();
   if (summary.status != RunStatus::kDiverged && !problem.empty()) {
     summary.status = RunStatus::kDiverged;
