@@ -67,6 +67,8 @@ struct DataOptions {
   std::optional<int> resize;
   std::optional<engine::RandomResizedCrop> random_crop;  // for training images, applied while decoding
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
+  // How image files are decoded, in training or by users of a model of any kind of images.
+  dataflow::PixelRules pixels = {};
 
   bool has_validation() const noexcept { return validation || validation_files; }
 };

@@ -90,6 +90,28 @@ TEST_CASE("images of files are described by the job") {
   CHECK(parse(text, {"training.batch_size=1000000"}).training.batch_size == 1'000'000);
 }
 
+TEST_CASE("a job chooses how image files become pixels") {
+  for (const std::string source : {"images", "tfrecord"}) {
+    const auto job = [&](const std::string& orientation, const std::string& reduced) {
+      return parse(with_data("data { " + source + " { directory: \"own\" classes: 7 " + orientation +
+                             " decoding { height: 24 width: 32 " + reduced + " } } }"));
+    };
+    const JobOptions usual = job("", "");
+    CHECK(usual.data.pixels == dataflow::PixelRules{});
+    CHECK_THAT(usual.resolved_text, ContainsSubstring("orientation: APPLY") && ContainsSubstring("reduced: false"));
+    CHECK(job("orientation: APPLY", "reduced: false").data.pixels == dataflow::PixelRules{});
+    const JobOptions other = job("orientation: IGNORE", "reduced: true");
+    CHECK(other.data.pixels == dataflow::PixelRules{.is_oriented = false, .is_reduced = true});
+    CHECK(parse(other.resolved_text).data.pixels == other.data.pixels);
+    CHECK(parse(other.resolved_text).resolved_text == other.resolved_text);
+  }
+  CHECK_THAT(
+      said_of("data { images { directory: \"a\" classes: 2 orientation: TURN decoding { height: 2 width: 2 } } }"),
+      ContainsSubstring("job.txtpb:3:56: error: ") && ContainsSubstring("APPLY, IGNORE"));
+  CHECK_THAT(said_of("data { images { directory: \"a\" classes: 2 decoding { height: 2 width: 2 reduced: 2 } } }"),
+             ContainsSubstring("job.txtpb:3:81: error: ") && ContainsSubstring("reduced"));
+}
+
 TEST_CASE("missing fields for image files are errors, and nothing is derived from invalid ones") {
   const auto images = [](const std::string& text) { return said_of("data { images { " + text + " } }"); };
   CHECK(images("classes: 2 decoding { height: 28 width: 28 }") ==
