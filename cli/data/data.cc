@@ -91,7 +91,7 @@ void add_convert(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
       "\n"
-      "Reads JPEG and PNG files in folders that are named after their classes, decodes each file to check\n"
+      "Reads JPEG, PNG and WebP files in folders that are named after their classes, decodes each file to check\n"
       "it, and writes train-*, test-*, with --validation also validation-*, and classes.txt for jobs with\n"
       "data { tfrecord { directory: ... } }.\n"
       "\n" +

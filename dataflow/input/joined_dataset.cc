@@ -32,6 +32,11 @@ class JoinedDataset final : public Dataset {
     behind < 0 ? first_->read_label(example, label) : second_->read_label(behind, label);
   }
   bool skips_unreadable() const noexcept override { return first_->skips_unreadable() || second_->skips_unreadable(); }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all = first_->warnings();
+    for (std::string& text : second_->warnings()) all.push_back(std::move(text));
+    return all;
+  }
   std::size_t memory_bytes() const noexcept override { return host_bytes(*first_) + host_bytes(*second_); }
 
  private:

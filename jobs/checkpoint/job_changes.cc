@@ -83,6 +83,18 @@ void forget_skip_limit(v1::Data& data) {
   if (data.has_tfrecord()) data.mutable_tfrecord()->mutable_decoding()->clear_max_skipped();
 }
 
+// A job of a version without these fields had no choice; the run keeps that version's rules (SavedRun::pixels).
+template <typename Source>
+void clear_unknown_pixel_rules(const Source& saved, Source& now) {
+  if (!saved.has_orientation()) now.clear_orientation();
+  if (!saved.decoding().has_reduced()) now.mutable_decoding()->clear_reduced();
+}
+
+void clear_unknown_pixel_rules(const v1::Data& saved, v1::Data& now) {
+  if (saved.has_images() && now.has_images()) clear_unknown_pixel_rules(saved.images(), *now.mutable_images());
+  if (saved.has_tfrecord() && now.has_tfrecord()) clear_unknown_pixel_rules(saved.tfrecord(), *now.mutable_tfrecord());
+}
+
 }  // namespace
 
 void check_same_job(const std::string& saved_text, const JobOptions& job) {
@@ -112,6 +124,7 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     each->mutable_training()->clear_spike_factor();
     each->mutable_synchronization()->clear_compare_rounds();
   }
+  clear_unknown_pixel_rules(saved.data(), *now.mutable_data());
   Differences differences;
   MessageDifferencer differencer;
   differencer.ReportDifferencesTo(&differences);

@@ -68,6 +68,8 @@ struct DataOptions {
   std::optional<engine::RandomResizedCrop> random_crop;  // for training images, applied while decoding
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
   dataflow::SkipLimit skip_limit = {};  // with OnUnreadable::kSkip
+  // How image files are decoded, in training or by users of a model of any kind of images.
+  dataflow::PixelRules pixels = {};
 
   bool has_validation() const noexcept { return validation || validation_files; }
 };

@@ -117,9 +117,14 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   EvaluationResult result;
   result.set = options.set;
   result.warnings = std::move(saved.warnings);
+  if (job.data.kind == DataOptions::Kind::kImages || job.data.kind == DataOptions::Kind::kTfrecord) {
+    std::string note = old_rules_note(saved.description.pixels, fmt::format("'{}'", model_path));
+    if (!note.empty()) result.warnings.push_back(std::move(note));
+  }
   const auto data = load_set(data_as_trained(job.data, saved.description), context, options.set, pool, result.warnings);
   if (options.per_class) result.classes.emplace(job.data.input.classes());
   const scheduler::Evaluation evaluation = evaluate(job, model, model_path, *data, context, pool, result);
+  for (std::string& text : data->warnings()) result.warnings.push_back(std::move(text));
   if (!std::isfinite(evaluation.loss())) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "'{}' is of no use: its loss on the {} set is {}, so what it predicts means nothing; the run that "

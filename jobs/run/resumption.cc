@@ -15,6 +15,7 @@
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_learners.h"
 #include "jobs/run/processes/shared_results.h"
+#include "jobs/run/weights/saved_description.h"
 
 namespace arbalest::jobs {
 
@@ -105,6 +106,13 @@ void take_learners(const SavedRun& saved, const std::vector<int>& learners, cons
   if (job.learners_elsewhere > 0 || !are_equal) return;
   const std::vector<std::string> setting = {fmt::format("learners.per_device.fixed={}", learners.front())};
   job.resolved_text = parse_job(SourceText(job.name, job.resolved_text), setting).resolved_text;
+}
+
+void take_pixel_rules(const SavedRun& saved, JobOptions& job) {
+  job.data.pixels = saved.pixels;
+  if (job.data.kind != DataOptions::Kind::kImages && job.data.kind != DataOptions::Kind::kTfrecord) return;
+  std::string note = old_rules_note(saved.pixels, "the checkpoint");
+  if (!note.empty()) job.warnings.push_back(std::move(note));
 }
 
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,

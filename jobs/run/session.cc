@@ -203,6 +203,12 @@ std::string Session::first_skipped() const {
   return "";
 }
 
+std::vector<std::string> Session::reading_warnings() const {
+  std::vector<std::string> all = training_data_->warnings();
+  for (std::string& text : evaluation_data_->warnings()) all.push_back(std::move(text));
+  return all;
+}
+
 std::int64_t Session::learner_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& pool : pools_) bytes += pool->count() * static_cast<std::int64_t>(pool->learner_bytes());

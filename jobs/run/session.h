@@ -82,6 +82,8 @@ class Session {
   std::int64_t skipped_examples() const;
   // Error of the first such example, of the training set if it has one; "" if there is none.
   std::string first_skipped() const;
+  // What reading the examples has shown so far that the user should know.
+  std::vector<std::string> reading_warnings() const;
   // The job's devices, in its order.
   std::span<const std::unique_ptr<engine::Device>> devices() const noexcept { return devices_; }
   std::int64_t trained_parameters() const { return pools_.front()->training_plan().parameters().trained_parameters(); }

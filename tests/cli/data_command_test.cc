@@ -98,7 +98,7 @@ TEST_CASE("data convert: overwrites nothing, and leaves no incomplete output") {
   write_text(program / "photos/test/dark/5.png", "no image");
   const Completed damaged = program.run({"data", "convert", "photos", "others"});
   CHECK(damaged.exit_code == 4);
-  CHECK_THAT(damaged.err, ContainsSubstring("photos/test/dark/5.png: is neither a JPEG nor a PNG image"));
+  CHECK_THAT(damaged.err, ContainsSubstring("photos/test/dark/5.png: is neither a JPEG, a PNG nor a WebP image"));
   CHECK_FALSE(fs::exists(program / "others"));
   CHECK(program.run({"data", "convert", "nowhere", "others"}).exit_code == 4);
   CHECK(read_text(program / "others.partial/file") == "somebody's");
@@ -247,7 +247,7 @@ TEST_CASE("data verify: names every unreadable example") {
   CHECK_THAT(damaged.out, ContainsSubstring("photos train: 5 examples, 2 classes of 2 to 2; 1 cannot be read"));
   write_text(program / "photos/test/dark/5.png", "\x1f\x8b\x08 as gzip files begin");
   CHECK_THAT(program.run(arguments).err,
-             ContainsSubstring("photos/test/dark/5.png: is neither a JPEG nor a PNG image"));
+             ContainsSubstring("photos/test/dark/5.png: is neither a JPEG, a PNG nor a WebP image"));
 }
 
 TEST_CASE("data verify: the errors for damaged shards name the records") {

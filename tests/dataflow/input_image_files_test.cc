@@ -57,7 +57,8 @@ EncodedImages images(const TemporaryDirectory& directory,
   Strings warnings;
   return {"small train",     dataflow::image_input({3, 8, 6}, 2),
           {{0.5F}, {0.25F}}, open_image_files(source(directory), split, 2, warnings),
-          framing,           on_unreadable};
+          framing,           {},
+          on_unreadable};
 }
 
 constexpr std::size_t kPixels = 3 * 8 * 6;
@@ -155,7 +156,9 @@ TEST_CASE("image files: files without an image's extension are skipped with a wa
   CHECK(train.files.size() == 3);
   CHECK(train.classes == Strings{"cat", "dog"});
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], ContainsSubstring("5 entries not named as images are left out; the first: "));
+  CHECK_THAT(warnings[0],
+             ContainsSubstring("5 entries not named as images are left out (2 hidden, 1 .db, 1 folder, 1 without an "
+                               "extension); the first: "));
   // Warnings about the training folder come with the training set only.
   warnings.clear();
   list_image_files(source(directory), Split::kTest, warnings);

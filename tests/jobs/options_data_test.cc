@@ -112,6 +112,28 @@ TEST_CASE("a run may be resumed with another max_skipped, or after a version tha
                               parse(with_data("data { " + images + " }"), {"data.images.decoding.resize=40"})));
 }
 
+TEST_CASE("a job chooses how image files become pixels") {
+  for (const std::string source : {"images", "tfrecord"}) {
+    const auto job = [&](const std::string& orientation, const std::string& reduced) {
+      return parse(with_data("data { " + source + " { directory: \"own\" classes: 7 " + orientation +
+                             " decoding { height: 24 width: 32 " + reduced + " } } }"));
+    };
+    const JobOptions usual = job("", "");
+    CHECK(usual.data.pixels == dataflow::PixelRules{});
+    CHECK_THAT(usual.resolved_text, ContainsSubstring("orientation: APPLY") && ContainsSubstring("reduced: false"));
+    CHECK(job("orientation: APPLY", "reduced: false").data.pixels == dataflow::PixelRules{});
+    const JobOptions other = job("orientation: IGNORE", "reduced: true");
+    CHECK(other.data.pixels == dataflow::PixelRules{.is_oriented = false, .is_reduced = true});
+    CHECK(parse(other.resolved_text).data.pixels == other.data.pixels);
+    CHECK(parse(other.resolved_text).resolved_text == other.resolved_text);
+  }
+  CHECK_THAT(
+      said_of("data { images { directory: \"a\" classes: 2 orientation: TURN decoding { height: 2 width: 2 } } }"),
+      ContainsSubstring("job.txtpb:3:56: error: ") && ContainsSubstring("APPLY, IGNORE"));
+  CHECK_THAT(said_of("data { images { directory: \"a\" classes: 2 decoding { height: 2 width: 2 reduced: 2 } } }"),
+             ContainsSubstring("job.txtpb:3:82: error: reduced must be true or false, not 2"));
+}
+
 TEST_CASE("missing fields for image files are errors, and nothing is derived from invalid ones") {
   const auto images = [](const std::string& text) { return said_of("data { images { " + text + " } }"); };
   CHECK(images("classes: 2 decoding { height: 28 width: 28 }") ==

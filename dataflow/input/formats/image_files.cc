@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include "dataflow/input/formats/image_names.h"
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
@@ -31,12 +31,7 @@ using FilesByClass = std::map<std::string, std::vector<fs::path>>;
 // Systems and tools leave such entries in folders: ".DS_Store", "._0.jpg", ".ipynb_checkpoints".
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-bool is_image_name(const fs::path& path) {
-  if (is_hidden(path)) return false;
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
+bool is_image_name(const fs::path& path) { return !is_hidden(path) && has_image_extension(path); }
 
 // Sorted, so that the order does not depend on the file system.
 std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -87,24 +82,30 @@ class Lister {
 
   FilesByClass list_tree(const fs::path& root) {
     FilesByClass files;
-    std::vector<fs::path> others;
+    LeftOutEntries others;
     for (const fs::path& folder : entries_of(root)) {
       if (!fs::is_directory(folder) || is_hidden(folder)) {
-        others.push_back(folder);
+        others.add(folder);
         continue;
       }
       std::vector<fs::path>& images = files[folder.filename().string()];
-      for (const fs::path& entry : entries_of(folder)) (is_image_name(entry) ? images : others).push_back(entry);
+      for (const fs::path& entry : entries_of(folder)) {
+        if (is_image_name(entry)) {
+          images.push_back(entry);
+        } else {
+          others.add(entry);
+        }
+      }
       if (images.empty()) {
-        fail(ErrorKind::kData, "{}: the class has no image (.jpg, .jpeg, .png); remove the folder or fill it",
-             folder.string());
+        fail(ErrorKind::kData, "{}: the class has no image ({}); remove the folder or fill it", folder.string(),
+             kImageExtensions);
       }
     }
     if (files.empty()) fail(ErrorKind::kData, "{}: holds no folder, so there is no class", root.string());
-    if (!others.empty()) {
-      warnings_.push_back(fmt::format("{}: {} not named as images are left out; the first: {}", root.string(),
-                                      others.size() == 1 ? "1 entry" : fmt::format("{} entries", others.size()),
-                                      others.front().string()));
+    if (others.count() > 0) {
+      warnings_.push_back(fmt::format("{}: {} not named as images are left out ({}); the first: {}", root.string(),
+                                      others.count() == 1 ? "1 entry" : fmt::format("{} entries", others.count()),
+                                      others.kinds(), others.first().string()));
     }
     return files;
   }

@@ -20,24 +20,28 @@ using engine::ErrorKind;
 
 EncodedImages::EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
                              std::unique_ptr<const EncodedExamples> examples, const Framing& framing,
-                             OnUnreadable on_unreadable)
+                             const PixelRules& rules, OnUnreadable on_unreadable)
     : name_(std::move(name)),
       description_(description),
       transform_(description.image(), normalization),
       examples_(std::move(examples)),
       framing_(framing),
+      rules_(rules),
       on_unreadable_(on_unreadable) {}
 
 void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
   const std::vector<std::uint8_t> file = examples_->read(example);
   const ImageSides target{static_cast<int>(description_.image()[2]), static_cast<int>(description_.image()[1])};
   CropBox box;
-  // The smallest scale at which the box is not smaller than the target.
-  const auto choose_scale = [&](ImageSides sides) {
+  const auto choose = [&](ImageSides sides) {
     box = frame(framing_, sides, target, place);
-    return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
+    return WantedPart{box, target};
   };
-  const DecodedImage image = decode_image(file, static_cast<int>(description_.image()[0]), choose_scale);
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image()[0]), rules_, choose);
+  if (!image.damaged_orientation.empty()) {
+    const std::lock_guard lock(mutex_);
+    damaged_orientations_.try_emplace(example, image.damaged_orientation);
+  }
   const double scale = image.scale;
   resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
            target.width, pixels);
@@ -59,6 +63,16 @@ void EncodedImages::read(std::int64_t example, const ExamplePlace& place, std::s
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(description_.image().elements()));
   decode(example, place, pixels.data());
   transform_.write(pixels.data(), place, features.front().as<float>().data());
+}
+
+std::vector<std::string> EncodedImages::warnings() const {
+  const std::lock_guard lock(mutex_);
+  if (damaged_orientations_.empty()) return {};
+  const auto& [first, problem] = *damaged_orientations_.begin();
+  const std::size_t count = damaged_orientations_.size();
+  return {fmt::format("{}: {} a damaged EXIF orientation, which is ignored; the first: {}: {}", name_,
+                      count == 1 ? "1 image has" : fmt::format("{} images have", count), examples_->record(first),
+                      problem)};
 }
 
 namespace {
@@ -112,6 +126,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool, 
     }
     return nullptr;
   }
+  for (std::string& text : this->warnings()) warnings.push_back(std::move(text));
   return std::make_unique<ByteImages>(name_, description_, transform_.normalization(), std::move(pixels),
                                       std::move(labels));
 }

@@ -99,6 +99,7 @@ class DataReader {
     const bool has_classes = read_classes(source);
     const v1::Decoding& decoding = source.decoding();
     const bool has_size = read_decoding(decoding, path_of("decoding."));
+    options_.pixels = {.is_oriented = source.orientation() != v1::Images::IGNORE, .is_reduced = decoding.reduced()};
     if (has_classes && has_size) {
       options_.input =
           dataflow::image_input({decoding.channels(), decoding.height(), decoding.width()}, source.classes());

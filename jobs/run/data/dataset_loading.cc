@@ -179,8 +179,9 @@ class Loader {
   // `finish` turns the images into the dataset. It gets decoded images if they fit into memory, else encoded ones.
   std::unique_ptr<dataflow::Dataset> framed(std::string name, std::unique_ptr<const dataflow::EncodedExamples> examples,
                                             const dataflow::Framing& framing, const auto& finish) {
-    auto images = std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
-                                                            std::move(examples), framing, data_.on_unreadable);
+    auto images =
+        std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
+                                                  std::move(examples), framing, data_.pixels, data_.on_unreadable);
     if (ahead_ == Decoding::kAhead && may_be_kept(*images)) {
       if (auto kept = images->decode_all(pool_, warnings_, data_.skip_limit)) return finish(std::move(kept));
     }

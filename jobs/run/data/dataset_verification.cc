@@ -127,6 +127,7 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
   for (const dataflow::Split split : splits) {
     const auto data = load_dataset(source, data_root, split, pool, result.warnings, Decoding::kOnReading);
     result.splits.push_back(verify(*data, pool));
+    for (std::string& text : data->warnings()) result.warnings.push_back(std::move(text));
     if (split == dataflow::Split::kTrain) {
       training_classes = class_sizes(*data);
       verify_size(*data, published_training_examples(job.data), result);

@@ -10,6 +10,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
 
@@ -70,6 +71,9 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
   skips.begin_evaluation();
   run.scores.evaluate_at_end(*run.session);
   skips.check_evaluation();
+  for (const std::string& text : warnings_of_all(run.world, run.session->reading_warnings())) {
+    run.tell(&RunObserver::on_warning, text);
+  }
   const std::string problem = run.scores.problem();
   if (summary.status != RunStatus::kDiverged && !problem.empty()) {
     summary.status = RunStatus::kDiverged;

@@ -49,6 +49,7 @@ void open_run(LiveRun& run) {
   if (!is_new) {
     const std::vector<int> learners = run.own_part(context.resumed->run.learners_per_device);
     take_learners(*context.resumed, learners, run.summary.devices, run.job);
+    take_pixel_rules(*context.resumed, run.job);
   }
   run.session =
       open_session(run.job, context.data_root, context.device_options, Session::Input::kResident, context.world);
