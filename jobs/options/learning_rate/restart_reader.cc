@@ -1,5 +1,6 @@
 #include "jobs/options/learning_rate/restart_reader.h"
 
+#include <iterator>
 #include <string>
 
 #include <fmt/format.h>
@@ -57,7 +58,8 @@ std::vector<scheduler::Restart> read_restarts(const v1::LearningRate& rate, doub
     issues.add(path + ".epoch", problem);
     if (restart.has_epochs()) {
       issues.add(path + ".epochs", out_of_range("epochs", restart.epochs(), kLength));
-    } else if (problem.empty()) {
+    } else if (problem.empty() && std::ssize(restarts) + 1 == rate.restart_size()) {
+      // One that is followed by another lacks its epochs only if they are not in order, which is reported there.
       issues.add(path + ".epoch", fmt::format("the restart at epoch {} must come before the end of the job "
                                               "(training.max_epochs), or name its epochs",
                                               restart.epoch()));
