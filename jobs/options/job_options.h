@@ -184,6 +184,9 @@ struct JobOptions {
   CheckpointOptions checkpoint;        // for runs with a directory
   ProcessOptions processes;
   std::vector<std::string> warnings;  // to show to the user
+  // Paths of the fields that the job leaves to defaults that follow from training.max_epochs: a run that goes on keeps
+  // the values it began with (jobs/checkpoint/job/continuation.h).
+  std::vector<std::string> following_max_epochs = {};
   // The job as text, with every --set and default written out. Reading it gives this job; of a run of several
   // processes, the job before its devices are divided, on rank 0.
   std::string resolved_text;

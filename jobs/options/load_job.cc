@@ -48,7 +48,11 @@ std::string read_file(const std::string& path) {
 SourceText read_job_file(const std::string& path) { return {path, read_file(path)}; }
 
 JobOptions load_job(const std::string& path, std::span<const std::string> overrides) {
-  const ParsedJob parsed(read_job_file(path));
+  return load_job(read_job_file(path), overrides);
+}
+
+JobOptions load_job(const SourceText& source, std::span<const std::string> overrides) {
+  const ParsedJob parsed(source);
   JobOptions options = parsed.read(overrides);
   parsed.warn(overrides, options);
   return options;
@@ -88,6 +92,7 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   }
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), settings);
   changed.learners_are_given = job.learners_are_given;
+  changed.following_max_epochs = job.following_max_epochs;
   changed.data.validation = job.data.validation;  // its errors point into the user's text, like those of `initialize`
   changed.initialize = job.initialize;
   changed.warnings.insert(changed.warnings.begin(), why);

@@ -9,6 +9,7 @@
 
 #include "jobs/options/data/validation_reader.h"
 #include "jobs/options/parameters/initialize_reader.h"
+#include "jobs/options/readers/epoch_defaults.h"
 #include "jobs/options/readers/job_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/value_checks.h"
@@ -96,7 +97,9 @@ JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape
   v1::Job job = written_;
   const Overrides applied(settings, job);
   dataflow::FieldIssues issues;
+  std::vector<std::string> following = fields_following_max_epochs(job);
   JobOptions options = read_checked(job, source_.name(), shape, issues);
+  options.following_max_epochs = std::move(following);
   const auto find_wrong = [&](std::span<const std::string> some) {
     v1::Job changed = written_;
     const Overrides applied_some(some, changed);

@@ -76,6 +76,7 @@ std::string start_text(const RunStart& start) {
        fmt::format("{}{}; {}", learners_text(start.devices, start.learners_per_device),
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), work_text(start))},
       {"stop", stop}};
+  if (!start.learning_rate.empty()) rows.insert(rows.end() - 1, {"learning rate", start.learning_rate});
   if (!start.weights.empty()) rows.insert(rows.begin() + 2, {"weights", start.weights});
   if (start.resumed) {
     rows.push_back({"resumes", fmt::format("{} at epoch {:.2f}, after {}", start.resumed->path, start.resumed->epoch,

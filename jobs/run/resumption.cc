@@ -9,7 +9,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/data/dataset_fingerprint.h"

@@ -105,11 +105,11 @@ TEST_CASE("a run may be resumed with another max_skipped, or after a version tha
   const std::size_t field = before.find("max_skipped");
   REQUIRE(field != std::string::npos);
   before.erase(field, before.find('\n', field) - field);
-  CHECK_NOTHROW(check_same_job(before, job));
+  CHECK_NOTHROW(check_same_job(before, {}, job, {}));
   const JobOptions more = parse(with_data("data { " + images + " }"), {"data.images.decoding.max_skipped=0.5"});
-  CHECK_NOTHROW(check_same_job(job.resolved_text, more));
-  CHECK_THROWS(check_same_job(job.resolved_text,
-                              parse(with_data("data { " + images + " }"), {"data.images.decoding.resize=40"})));
+  CHECK_NOTHROW(check_same_job(job.resolved_text, {}, more, {}));
+  CHECK_THROWS(check_same_job(job.resolved_text, {},
+                              parse(with_data("data { " + images + " }"), {"data.images.decoding.resize=40"}), {}));
 }
 
 TEST_CASE("a job chooses how image files become pixels") {

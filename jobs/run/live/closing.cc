@@ -51,6 +51,10 @@ void complete_summary(LiveRun& run) {
   sma::add(summary.staleness, state.epoch.staleness);
   summary.train_seconds = run.seconds();
   const double training_seconds = state.training_seconds + state.epoch_seconds;
+  summary.reached = {.epochs = state.epochs,
+                     .target = summary.status == RunStatus::kTargetReached,
+                     .patience = run.scores.patience_is_over(),
+                     .minutes = minutes_are_over(run.job.training, training_seconds)};
   summary.images_per_second = training_seconds > 0.0 ? static_cast<double>(summary.examples) / training_seconds : 0.0;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "jobs/checkpoint/best_model.h"
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/run/data/class_names.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_results.h"

@@ -1,4 +1,4 @@
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 
 #include <vector>
 
@@ -9,23 +9,15 @@
 
 #include "arbalest/v1/job.pb.h"
 #include "engine/error.h"
+#include "jobs/checkpoint/job/continuation.h"
+#include "jobs/checkpoint/job/saved_job.h"
+#include "jobs/options/load_job.h"
 
 namespace arbalest::jobs {
 
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
-
-v1::Job parse(const std::string& text) {
-  v1::Job job;
-  google::protobuf::TextFormat::Parser parser;
-  parser.SetRecursionLimit(50);
-  if (!parser.ParseFromString(text, &job)) {
-    engine::fail(engine::ErrorKind::kCheckpoint,
-                 "the checkpoint's job.txtpb cannot be read; it may be of a newer version of this program");
-  }
-  return job;
-}
 
 // Collects the fields that differ, as "optimizer.sgd.momentum is 0.9 in the checkpoint and 0.8 in the job".
 class Differences final : public MessageDifferencer::Reporter {
@@ -95,11 +87,23 @@ void clear_unknown_pixel_rules(const v1::Data& saved, v1::Data& now) {
   if (saved.has_tfrecord() && now.has_tfrecord()) clear_unknown_pixel_rules(saved.tfrecord(), *now.mutable_tfrecord());
 }
 
+// Removes the restarts that are still to come after `epoch`.
+void clear_later_restarts(v1::LearningRate& rate, double epoch) {
+  while (!rate.restart().empty() && rate.restart().rbegin()->epoch() >= epoch) rate.mutable_restart()->RemoveLast();
+}
+
+// The text of the job that is to go on, as it is read with `settings`.
+std::string continued_text(const JobOptions& job, const std::vector<std::string>& settings) {
+  if (settings.empty()) return job.resolved_text;
+  return parse_job(SourceText(job.name, job.resolved_text), settings).resolved_text;
+}
+
 }  // namespace
 
-void check_same_job(const std::string& saved_text, const JobOptions& job) {
-  v1::Job saved = parse(saved_text);
-  v1::Job now = parse(job.resolved_text);
+void check_same_job(const std::string& saved_text, const RunState& state, const JobOptions& job,
+                    const std::vector<std::string>& settings) {
+  v1::Job saved = parse_saved_job(saved_text);
+  v1::Job now = parse_saved_job(continued_text(job, settings));
   for (v1::Job* each : {&saved, &now}) {
     each->clear_name();  // it follows from the name of the job file
     each->clear_learners();
@@ -114,6 +118,7 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
     forget_skip_limit(*each->mutable_data());
     each->clear_processes();
     each->clear_initialize();  // a resumed run does not read these weights again
+    clear_later_restarts(*each->mutable_learning_rate(), most_epochs_trained(state));
     each->mutable_training()->clear_max_epochs();
     each->mutable_training()->clear_target_accuracy();
     each->mutable_training()->clear_patience_epochs();
@@ -130,20 +135,20 @@ void check_same_job(const std::string& saved_text, const JobOptions& job) {
   differencer.ReportDifferencesTo(&differences);
   if (differencer.Compare(saved, now)) return;
   engine::fail(engine::ErrorKind::kCheckpoint,
-               "the job has changed since the checkpoint was saved:\n  {}\nset these fields back (by --set; some "
-               "defaults follow "
-               "from training.max_epochs), or start a new run with another --output",
+               "the job has changed since the checkpoint was saved:\n  {}\nset these fields back by --set, or start a "
+               "new run with another --output; a field whose default follows from training.max_epochs, such as "
+               "learning_rate.cosine.epochs, keeps its value if the job leaves it out",
                fmt::join(differences.all(), "\n  "));
 }
 
 std::optional<double> target_of(const std::string& saved_text) {
-  const v1::Job job = parse(saved_text);
+  const v1::Job job = parse_saved_job(saved_text);
   return job.training().has_target_accuracy() ? std::optional(job.training().target_accuracy()) : std::nullopt;
 }
 
 bool asks_for_other_learners(const std::string& saved_text, const JobOptions& job) {
-  const v1::Job saved = parse(saved_text);
-  const v1::Job now = parse(job.resolved_text);
+  const v1::Job saved = parse_saved_job(saved_text);
+  const v1::Job now = parse_saved_job(job.resolved_text);
   if (saved.devices_size() != now.devices_size()) return true;
   for (int i = 0; i < saved.devices_size(); ++i) {
     if (saved.devices(i) != now.devices(i)) return true;
