@@ -46,6 +46,7 @@ struct TuneGain {
   double ratio = 1.0;
   double error = 0.0;              // standard error of the ratio
   bool by_processor_time = false;  // on a busy machine: by images per processor second, with all cores in use
+  bool is_lower_bound = false;     // the ratio to a learner whose threads lose nothing by working together
 };
 
 struct TuneResult {

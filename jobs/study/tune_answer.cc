@@ -24,6 +24,14 @@ bool decides_by_processor_time(const TuneResult& result, const std::vector<TuneP
   });
 }
 
+// One learner of one thread, if its processor time is known; else null.
+const TunePoint* one_thread(const TuneResult& result) {
+  for (const TunePoint& point : result.fewer_threads) {
+    if (std::ranges::max(point.threads) == 1 && point.images_per_processor_second) return &point;
+  }
+  return nullptr;
+}
+
 // Images per second of processor time, without the time that threads used in vain; none if that cannot be told. The
 // threads of a learner compute each layer together. While one of them waits for a core, the others spin until it is
 // there. No number of threads needs less processor time for an image than one thread: a result above that is wrong.
@@ -35,10 +43,8 @@ std::optional<double> useful_rate(const TunePoint& point, const TuneResult& resu
   if (threads == 1 || lost == 0.0) return rate;
   const double useful = 1.0 - (threads - 1) * lost / (1.0 - lost);
   if (useful < kLeastUseful) return std::nullopt;
-  for (const TunePoint& fewer : result.fewer_threads) {
-    const bool is_bound = std::ranges::max(fewer.threads) == 1 && fewer.images_per_processor_second;
-    if (is_bound && rate / useful > *fewer.images_per_processor_second) return std::nullopt;
-  }
+  const TunePoint* thread = one_thread(result);
+  if (thread != nullptr && rate / useful > *thread->images_per_processor_second) return std::nullopt;
   return rate / useful;
 }
 
@@ -53,18 +59,23 @@ std::optional<TuneGain> gain_of(const TunePoint& chosen, const TuneResult& resul
   if (!result.baseline || (!result.machine.was_quiet && !by_processor_time)) return std::nullopt;
   const TunePoint& one = *result.baseline;
   if (one.learners == chosen.learners) return TuneGain{1.0, 0.0, by_processor_time};
+  bool is_lower_bound = false;
   Contender a = contender(chosen, false);
   Contender b = contender(one, false);
   if (by_processor_time) {
     if (!one.images_per_processor_second) return std::nullopt;
+    const TunePoint* thread = one_thread(result);
     const std::optional<double> of_chosen = useful_rate(chosen, result);
-    const std::optional<double> of_one = useful_rate(one, result);
+    std::optional<double> of_one = useful_rate(one, result);
+    is_lower_bound = !of_one && thread != nullptr;
+    if (is_lower_bound) of_one = thread->images_per_processor_second;
     if (!of_chosen || !of_one) return std::nullopt;
     a = {*of_chosen * chosen.cores * chosen.efficiency.value_or(1.0), chosen.processor_error};
-    b = {*of_one * one.cores * one.efficiency.value_or(1.0), one.processor_error};
+    b = {*of_one * one.cores * one.efficiency.value_or(1.0),
+         is_lower_bound ? thread->processor_error : one.processor_error};
   }
   const double ratio = a.worth / b.worth;
-  return TuneGain{ratio, ratio * autotuner::combined_error(a.error, b.error), by_processor_time};
+  return TuneGain{ratio, ratio * autotuner::combined_error(a.error, b.error), by_processor_time, is_lower_bound};
 }
 
 // "2 learners", "3, 6 learners"
@@ -108,8 +119,8 @@ std::string busy_reason(const TuneResult& result, const TunePoint& chosen) {
   reason += fmt::format(", so examples per processor second decide: {} with {}",
                         grouped(std::llround(*chosen.images_per_processor_second)), name_of(chosen));
   if (!result.gain) return reason + "; they took so much that one learner cannot be compared with it";
-  return reason + fmt::format("; by processor time that is {:.2f} (standard error {:.2f}) times one learner",
-                              result.gain->ratio, result.gain->error);
+  return reason + fmt::format("; by processor time that is {}{:.2f} (standard error {:.2f}) times one learner",
+                              result.gain->is_lower_bound ? "at least " : "", result.gain->ratio, result.gain->error);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ nlohmann::ordered_json to_json(const std::optional<TuneGain>& gain) {
   if (!gain) return nullptr;
   return {{"ratio", gain->ratio},
           {"error", gain->error},
-          {"by", gain->by_processor_time ? "processor_time" : "examples_per_second"}};
+          {"by", gain->by_processor_time ? "processor_time" : "examples_per_second"},
+          {"is_lower_bound", gain->is_lower_bound}};
 }
 
 const std::vector<TunePoint>& curve_of(const TuneResult& result) {

@@ -103,7 +103,12 @@ TEST_CASE("tune answer: on a busy machine processor time decides, the clock's ra
   result = result_of({point_at(1, 2, 50.0, 260.0, 1.0 / 3), point_at(2, 1, 2300.0, 600.0, 0.3)}, false, 0.34);
   result.fewer_threads = {point_at(1, 1, 500.0, 510.0, 0.1)};
   answer(result);
-  CHECK_FALSE(result.gain.has_value());
+  // Then one thread, which would be as fast on each core, gives a lower bound.
+  REQUIRE(result.gain.has_value());
+  CHECK(result.gain->is_lower_bound);
+  CHECK(result.gain->ratio == Approx(600.0 / 510.0));
+  CHECK_THAT(to_text(result), ContainsSubstring("at least 1.18 (standard error 0.02) times one learner"));
+  CHECK(to_json(result)["gain"]["is_lower_bound"] == true);
   // One thread on one core needs the least processor time for an image, but leaves a core idle.
   result = result_of({point_at(1, 1, 600.0, 620.0, 0.0), point_at(2, 1, 700.0, 600.0, 0.3)}, false, 0.2);
   CHECK(result.chosen == std::vector<int>{2});
