@@ -116,8 +116,10 @@ std::string busy_reason(const TuneResult& result, const TunePoint& chosen) {
       fmt::format("the machine was busy: other programs took {:.0f} % of the processor time that the learners wanted",
                   100.0 * result.machine.lost);
   if (!chosen.images_per_processor_second) return reason;
-  reason += fmt::format(", so examples per processor second decide: {} with {}",
-                        grouped(std::llround(*chosen.images_per_processor_second)), name_of(chosen));
+  reason +=
+      fmt::format(", so examples per processor second decide: {}{} with {}",
+                  grouped(std::llround(*chosen.images_per_processor_second)),
+                  chosen.efficiency ? fmt::format(" of efficiency {:.2f}", *chosen.efficiency) : "", name_of(chosen));
   if (!result.gain) return reason + "; they took so much that one learner cannot be compared with it";
   return reason + fmt::format("; by processor time that is {}{:.2f} (standard error {:.2f}) times one learner",
                               result.gain->is_lower_bound ? "at least " : "", result.gain->ratio, result.gain->error);
@@ -157,6 +159,9 @@ void answer(TuneResult& result) {
     result.reason = quiet_reason(result, chosen, points[static_cast<std::size_t>(best)]);
   } else {
     result.reason = busy_reason(result, chosen);
+  }
+  if (result.objective == TuningObjective::kGoodput && !chosen.efficiency) {
+    result.reason += "; the gradient noise scale is not known yet, so examples/s decide";
   }
 }
 
