@@ -227,6 +227,10 @@ void Session::prepare(std::span<const int> learners_per_device) {
 
 void Session::resize(std::span<const int> learners_per_device) { scheduler_->resize(learners_per_device); }
 
+void Session::limit_threads(int most) {
+  for (const auto& pool : pools_) pool->limit_threads(most);
+}
+
 void Session::switch_to(const SynchronizationSwitch& to) {
   if (!to.learners_per_device.empty()) {
     prepare(to.learners_per_device);

@@ -71,6 +71,8 @@ class Session {
   void restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
                scheduler::RateScaling scaling, std::span<const int> learners_per_device);
   void release_idle();
+  // From the next prepare() on, learners have at most `most` threads; 0: as many as the cores give.
+  void limit_threads(int most);
   // Memory of their devices that the present learners take.
   std::int64_t learner_bytes() const;
   // The largest number of learners that each device may get; memory allows no more.

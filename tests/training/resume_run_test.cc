@@ -313,6 +313,7 @@ TEST_CASE("a run that goes on in another directory has a checkpoint there at onc
   context.observers = {&watcher};
   context.stop_signal = &watcher.signal;
   context.now = [&] { return watcher.now(); };
+  context.measures_processor_time = false;
   context.resumed = &point->saved;
   jobs::train(job, context);
   REQUIRE_FALSE(watcher.checkpoints.empty());

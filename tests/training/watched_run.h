@@ -112,6 +112,7 @@ inline Part train_part(const jobs::JobOptions& job, const std::filesystem::path&
   context.stop_signal = &watcher.signal;
   context.save_requests = &watcher.save_requests;
   context.now = [&] { return watcher.now(); };
+  context.measures_processor_time = false;
   context.log_bytes = [&] { return directory.log_bytes(); };
   if (point) {
     context.resumed = &point->saved;

@@ -151,14 +151,17 @@ void run_bench(BenchResult& result, const BenchContext& context) {
     run.start_milliseconds = now_in_milliseconds();
     const std::string name = fmt::format("run {} of {}: {}, seed {}", i + 1, result.runs.size(), of.label, run.seed);
     context.tell(name);
+    ProcessorWatch processor;
     try {
       fs::create_directories(context.directory / of.directory);
       const ChildEnd end = run_child({.program = context.program,
                                       .arguments = train_arguments(of, run, plan.target, context),
                                       .environment = context.environment,
-                                      .log = context.directory / run.log},
+                                      .log = context.directory / run.log,
+                                      .watch = [&](pid_t process) { processor.look(process); }},
                                      *context.stop_signal);
       judge(end, context.directory, plan.target.has_value(), run);
+      run.processor = processor.whole(end.processor_seconds);
     } catch (const std::exception& error) {  // must not lose the results of the other runs
       run.outcome = BenchOutcome::kDied;
       run.message = error.what();

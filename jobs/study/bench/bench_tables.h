@@ -21,6 +21,8 @@ TableRows accuracy_rows(const BenchResult& result);
 TableRows epoch_rows(const BenchResult& result, bool with_ranges);
 // One row per run, in the order in which they run.
 TableRows run_rows(const BenchResult& result);
+// Number of measured runs to which other programs left too little processor time.
+int disturbed_runs(const BenchResult& result);
 // Explains the numbers, in sentences.
 std::string table_notes(const BenchResult& result);
 
