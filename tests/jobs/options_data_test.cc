@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
