@@ -121,7 +121,8 @@ std::string to_text(const AccuracyStudy& study) {
 std::string to_svg(const AccuracyStudy& study) {
   const std::string accuracy = fmt::format("{} accuracy", to_string(study.accuracy_set));
   LineChart times = chart_over_learners(
-      study, fmt::format("{}: seconds to {} {} over learners per device", study.job, percent(study.target), accuracy),
+      study,
+      fmt::format("{}: seconds to {} {} over learners per device", study.job, target_percent(study.target), accuracy),
       [](const AccuracyPoint& point) { return point.seconds(); });
   double most_seconds = 0.0;
   for (const ChartPoint& point : times.series.front().points) most_seconds = std::max(most_seconds, point.y);

@@ -22,6 +22,7 @@
 #include "jobs/interchange/import/onnx_import.h"
 #include "jobs/options/data/data_defaults.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/parsed_job.h"
 #include "jobs/options/text/text_format.h"
 #include "jobs/report/output_directory.h"
 #include "jobs/run/weights/describe_model.h"
@@ -177,6 +178,7 @@ v1::Job job_from(const std::string& path, ImportedModel& model, const std::optio
   const SourceText source = read_job_file(path);
   const JobOptions options = load_job(path);  // reports all mistakes
   check_data(options, model.input, path);
+  for (std::string& warning : ParsedJob(source).number_warnings()) model.notes.push_back(std::move(warning));
   if (description) note_differences(*description, options, path, model.notes);
   v1::Job job;
   parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
