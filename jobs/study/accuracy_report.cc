@@ -105,7 +105,9 @@ std::string to_text(const AccuracyStudy& study) {
                                                  fmt::format("final {} accuracy", to_string(set)), "best", "examples/s",
                                                  "memory", ""}};
   for (const AccuracyPoint& point : study.points) {
-    const auto percents = [&](const auto& value) { return spread_text(point, value, percent); };
+    const auto percents = [&](const auto& value) {
+      return spread_text(point, value, [](double each) { return percent(each); });
+    };
     rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
                     spread_text(point, seconds_of, [](double value) { return fmt::format("{:.1f}", value); }),
                     spread_text(point, epochs_of, [](double value) { return fmt::format("{:.0f}", value); }),
