@@ -288,6 +288,7 @@ Command add_predict(CLI::App& program) {
       ->check([](const std::string& name) { return name == "-" ? "" : check_name(name); });
   command->add_option("--top", arguments->top, "Most probable classes to print (default: 5)")
       ->type_name("K")
+      ->check(check_decimal)
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--format", arguments->format, "Form of the lines (default: jsonl)")
       ->type_name("jsonl|csv|text")

@@ -20,6 +20,7 @@
 #include "jobs/export/atomic_file.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/data/class_table.h"
 
 namespace arbalest::jobs {
 
@@ -163,6 +164,11 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   for (const Split split : splits_of(options.source)) {
     lists[split] = dataflow::list_image_files(options.source, split, report.warnings);
   }
+  const std::vector<std::string>& classes = lists[Split::kTrain].classes;
+  const std::string warning =
+      numbers_warning({.names = classes, .in_files = classes, .are_folders = true},
+                      fmt::format("the folders of {}", (options.source.directory / options.source.train).string()));
+  if (!warning.empty()) report.warnings.push_back(warning);
   if (options.verify) {
     std::vector<ImageFile> files;
     for (const auto& [split, list] : lists) files.insert(files.end(), list.files.begin(), list.files.end());
@@ -170,14 +176,14 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   }
   PartialFolder partial(output);
   for (const auto& [split, list] : lists) write_split(list, name_of(split), partial.path(), options);
-  write_classes(lists[Split::kTrain].classes, partial.path() / "classes.txt");
+  write_classes(classes, partial.path() / "classes.txt");
   report.is_stopped = is_stopped(options);
   if (report.is_stopped) return report;
   partial.rename(output);
   report.training_images = std::ssize(lists[Split::kTrain].files);
   report.validation_images = std::ssize(lists[Split::kValidation].files);
   report.test_images = std::ssize(lists[Split::kTest].files);
-  report.classes = lists[Split::kTrain].classes;
+  report.classes = classes;
   return report;
 }
 

@@ -48,6 +48,8 @@ struct DataOptions {
   std::string directory;
   dataflow::InputDescription input;
   std::vector<std::string> class_names = {};  // by class; empty: the job names none, but the dataset's files may
+  // Makes the error for class_names that do not fit the data; it points at them in the job file or its --set.
+  std::function<engine::Error(std::string message)> class_names_error = {};
   dataflow::Normalization normalization;
   engine::Augmentation augmentation;  // for training images
   // At most one of the two is set: examples of the training set validate, or the validation set has files of its own.

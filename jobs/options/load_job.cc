@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -61,6 +62,7 @@ JobOptions load_job(const SourceText& source, std::span<const std::string> overr
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides) {
   const ParsedJob parsed(source);
   JobOptions options = parsed.read(overrides);
+  for (std::string& warning : parsed.number_warnings()) options.warnings.push_back(std::move(warning));
   for (const dataflow::FieldIssue& warning : parsed.warnings(overrides, options)) {
     options.warnings.push_back(fmt::format("{}: {}", warning.path, warning.message));
   }
@@ -93,7 +95,8 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), settings);
   changed.learners_are_given = job.learners_are_given;
   changed.following_max_epochs = job.following_max_epochs;
-  changed.data.validation = job.data.validation;  // its errors point into the user's text, like those of `initialize`
+  changed.data.validation = job.data.validation;  // its errors point into the user's text, like the other two
+  changed.data.class_names_error = job.data.class_names_error;
   changed.initialize = job.initialize;
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;

@@ -17,6 +17,7 @@
 #include "jobs/options/synchronization/synchronization_warnings.h"
 #include "jobs/options/text/issue_origin.h"
 #include "jobs/options/text/issue_report.h"
+#include "jobs/options/text/octal_numbers.h"
 #include "jobs/options/text/overrides.h"
 #include "jobs/options/text/text_encoding.h"
 #include "jobs/options/text/text_format.h"
@@ -110,6 +111,7 @@ JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape
     return wrong;
   };
   throw_if_any(issues, source_, outline_, applied, IssueOrigin(settings, applied, find_wrong));
+  options.data.class_names_error = jobs::error_at("data.class_names", source_, outline_, applied);
   if (options.data.validation) {
     options.data.validation->error = jobs::error_at(kFractionPath, source_, outline_, applied);
   }
@@ -126,7 +128,17 @@ std::vector<dataflow::FieldIssue> ParsedJob::warnings(std::span<const std::strin
   return synchronization_warnings(job.synchronization(), options);
 }
 
+std::vector<std::string> ParsedJob::number_warnings() const {
+  std::vector<std::string> warnings;
+  for (const OctalNumber& number : octal_numbers(source_, outline_)) {
+    warnings.push_back(
+        fmt::format("{}:{}:{}: {}", source_.name(), number.position.line, number.position.column, number.message));
+  }
+  return warnings;
+}
+
 void ParsedJob::warn(std::span<const std::string> settings, JobOptions& options) const {
+  for (std::string& warning : number_warnings()) options.warnings.push_back(std::move(warning));
   v1::Job job = written_;
   const Overrides applied(settings, job);
   for (const dataflow::FieldIssue& warning : warnings(settings, options)) {

@@ -39,9 +39,13 @@ class ParsedJob {
   // The warnings about the synchronization of `options`, which read() has returned for the same settings. Their paths
   // are those of fields.
   std::vector<dataflow::FieldIssue> warnings(std::span<const std::string> settings, const JobOptions& options) const;
-  // Adds these warnings to `options`, each with the place of its field: "job.txtpb:8:19: synchronization.async_sgd:
-  // ...".
+  // Adds these warnings and number_warnings() to `options`, each with the place of its field: "job.txtpb:8:19:
+  // synchronization.async_sgd: ...".
   void warn(std::span<const std::string> settings, JobOptions& options) const;
+
+  // Warnings about numbers in the text that protobuf reads as octal: "job.txtpb:8:19: batch_size: 064 is octal 52,
+  // ...".
+  std::vector<std::string> number_warnings() const;
 
   // Makes the error about the value at `path`: it names the setting that the value comes from (kUsage), or the place of
   // the field in the text (kInvalidJob).

@@ -270,7 +270,7 @@ ordered_json to_json(const EvaluationResult& result) {
   json.erase(set + "_loss");
   json[set + "_loss"] = loss;
   json["examples"] = result.examples;
-  if (result.classes) json.update(to_json(*result.classes));
+  if (result.classes) json.update(to_json(*result.classes, result.class_names));
   return json;
 }
 

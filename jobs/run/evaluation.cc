@@ -12,6 +12,7 @@
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/data/class_table.h"
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/model_scores.h"
@@ -122,7 +123,11 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
     if (!note.empty()) result.warnings.push_back(std::move(note));
   }
   const auto data = load_set(data_as_trained(job.data, saved.description), context, options.set, pool, result.warnings);
-  if (options.per_class) result.classes.emplace(job.data.input.classes());
+  check_class_order(job.data, context.data_root, saved.description, model_path, result.warnings);
+  if (options.per_class) {
+    result.classes.emplace(job.data.input.classes());
+    result.class_names = saved.description.class_names;
+  }
   const scheduler::Evaluation evaluation = evaluate(job, model, model_path, *data, context, pool, result);
   for (std::string& text : data->warnings()) result.warnings.push_back(std::move(text));
   if (!std::isfinite(evaluation.loss())) {

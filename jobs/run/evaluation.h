@@ -18,6 +18,7 @@ struct EvaluationResult {
   Scores scores{};
   std::int64_t examples = 0;
   std::optional<ClassScores> classes{};    // if asked for
+  std::vector<std::string> class_names{};  // by class; empty: the classes have no names, or were not asked for
   std::vector<std::string> warnings = {};  // about the data, and where the model says something else than the job
 };
 

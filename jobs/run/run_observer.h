@@ -39,6 +39,7 @@ struct RunStart {
   std::string job;
   std::string model;         // one line: "8 layers, 431,080 parameters"
   std::string data;          // one line: "mnist: 60,000 training and 10,000 test examples"
+  std::string classes = {};  // one line: which class has which folder and name (to_line); "": classes are just numbers
   std::string weights = {};  // one line about the saved weights that it starts from; "": none
   std::vector<std::string> devices = {};
   std::vector<int> learners_per_device;

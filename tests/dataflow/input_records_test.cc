@@ -152,17 +152,6 @@ TEST_CASE("records: images of all shards are read in the order of their names", 
   CHECK(examples->record(2) == (directory / "train-1").string() + ": record 0 (byte 0)");
 }
 
-TEST_CASE("records: a shard that is missing according to the other shards' names is an error", "[input]") {
-  const TemporaryDirectory directory;
-  write_records(directory / "train-00000-of-00002", {image_record(0, 1)});
-  CHECK_THAT(data_failure([&] { open(directory); }),
-             ContainsSubstring("dataset is incomplete: there are 1 of the shards train-...-of-00002"));
-  write_records(directory / "train-00001-of-00002", {image_record(1, 2)});
-  CHECK(open(directory)->size() == 2);
-  write_records(directory / "train-00002-of-00003", {image_record(1, 2)});
-  CHECK_THAT(data_failure([&] { open(directory); }), ContainsSubstring("there are 1 of the shards train-...-of-00003"));
-}
-
 TEST_CASE("records: labels may start at another number", "[input]") {
   const TemporaryDirectory directory;
   write_records(directory / "train-0", {image_record(1, 1), image_record(3, 2)});

@@ -178,6 +178,22 @@ void check_validation(const ImageFilesSource& source, const FilesByClass& traini
   check_disjoint(source, training, source.train, validation);
 }
 
+// Warns of classes that a test set lacks, so that its scores say nothing about them.
+void warn_of_absent_classes(const fs::path& path, const FilesByClass& training, const FilesByClass& test,
+                            std::vector<std::string>& warnings) {
+  constexpr std::size_t kMostNamed = 5;
+  std::vector<std::string> absent;
+  for (const auto& [name, files] : training) {
+    if (!test.contains(name)) absent.push_back(name);
+  }
+  if (absent.empty()) return;
+  const std::size_t unnamed = absent.size() - std::min(absent.size(), kMostNamed);
+  absent.resize(absent.size() - unnamed);
+  warnings.push_back(
+      fmt::format("{}: has no image of these classes of the training set, so scores leave them out: {}{}",
+                  path.string(), fmt::join(absent, ", "), unnamed > 0 ? fmt::format(" and {} more", unnamed) : ""));
+}
+
 }  // namespace
 
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings) {
@@ -192,6 +208,7 @@ ImageFileList list_image_files(const ImageFilesSource& source, Split split, std:
     std::vector<std::string> of_test;  // reported when the test split itself is listed
     check_disjoint(source, Lister(source, of_test).list(source.test), source.test, wanted);
   }
+  if (split == Split::kTest) warn_of_absent_classes(source.directory / source.test, training, wanted, warnings);
   ImageFileList result;
   std::map<std::string, std::int32_t> labels;
   for (const auto& [name, files] : training) {

@@ -200,6 +200,7 @@ v1::Job job_from(const std::string& path, ImportedModel& model, const std::optio
   if (given.is_known()) check_data(given, model.input, path);  // before layers that do not fit the data are
   const JobOptions options = parsed.read({});                  // reports all other mistakes
   check_data(options.data.input, model.input, path);
+  for (std::string& warning : parsed.number_warnings()) model.notes.push_back(std::move(warning));
   if (description) note_differences(*description, options, path, model.notes);
   v1::Job job = parsed.written();
   make_directory_absolute(*job.mutable_data(), path);  // the new job lies elsewhere

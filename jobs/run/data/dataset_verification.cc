@@ -85,6 +85,7 @@ void verify_class_names(const JobOptions& job, const std::string& data_root, con
     const std::vector<std::string> names = class_names_of_files(job.data, data_root);
     // Names that the job gives may be others than those of the files.
     if (job.data.class_names.empty()) problem = names_problem(names, recorded_names(job_file));
+    result.classes = read_class_table(job.data, data_root, result.warnings);
   } catch (const engine::Error& error) {
     problem = error.what();
   }

@@ -6,7 +6,7 @@
 
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/job/job_changes.h"
-#include "jobs/run/data/class_names.h"
+#include "jobs/run/data/class_table.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/resumption.h"
@@ -56,7 +56,10 @@ void open_run(LiveRun& run) {
   Session& session = *run.session;
   require_same_data(run);
   together(run.world, [&] {
-    if (run.leads()) run.metadata = to_metadata(describe_model(run.job, class_names(run.job.data, context.data_root)));
+    if (!run.leads()) return;
+    const ClassTable classes = read_class_table(run.job.data, context.data_root, run.job.warnings);
+    run.metadata = to_metadata(describe_model(run.job, classes.names));
+    run.classes_text = to_line(classes);
   });
   if (weights) {
     load_initial_weights(*weights, session.scheduler());
@@ -101,6 +104,7 @@ void announce_run(LiveRun& run) {
   start.output_directory = run.context.output_directory;
   start.resumed = run.resumed;
   start.weights = run.weights_text;
+  start.classes = run.classes_text;
   run.tell(&RunObserver::on_start, start);
 }
 

@@ -120,10 +120,8 @@ JobOptions load_shared_job(World& world, const SourceText& source, std::span<con
   });
   world.broadcast(text);
   job.resolved_text = std::move(text);
-  if (!job.sparse) {  // blocks have no rounds
-    share_bounds(world, job);
-    parsed->warn(overrides, job);
-  }
+  if (!job.sparse) share_bounds(world, job);  // blocks have no rounds
+  parsed->warn(overrides, job);
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   if (job.training.divergence.rolls_back) {
     job.warnings.push_back(

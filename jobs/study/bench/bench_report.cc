@@ -136,7 +136,8 @@ std::string missing_runs(const BenchResult& result) {
 }
 
 std::string time_table(const BenchResult& result) {
-  TableRows rows = {{"job", fmt::format("reached {} {}", percent(*result.plan.target), result.plan.accuracy_text()),
+  TableRows rows = {{"job",
+                     fmt::format("reached {} {}", target_percent(*result.plan.target), result.plan.accuracy_text()),
                      "epochs to target", "s per epoch", "s to target", "trimmed mean", "images/s"}};
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
     const BenchStatistics of = summarize(runs_of(result, i));

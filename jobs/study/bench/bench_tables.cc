@@ -14,7 +14,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// 0.98765 -> "98.76"
+// 0.98765 -> "98.77"
 std::string percent_number(double fraction) {
   const std::string text = percent(fraction);
   return text.substr(0, text.find(' '));
@@ -41,9 +41,11 @@ bool some_ended_early(const BenchResult& result) {
 }
 
 // "target_reached", "not_reached: the lower median of the last 5 evaluations is 98.12 %", "died: ...".
-std::string outcome_text(const BenchRun& run) {
+std::string outcome_text(const BenchRun& run, std::optional<double> target) {
   std::string reason = run.message;
-  if (run.outcome == BenchOutcome::kNotReached && run.held_accuracy()) reason = to_string(*run.held_accuracy());
+  if (run.outcome == BenchOutcome::kNotReached && run.held_accuracy()) {
+    reason = to_string(*run.held_accuracy(), target.value_or(1.0));
+  }
   return reason.empty() ? std::string(to_string(run.outcome)) : fmt::format("{}: {}", to_string(run.outcome), reason);
 }
 
@@ -167,8 +169,8 @@ TableRows run_rows(const BenchResult& result) {
   rows[0].insert(rows[0].end(), {"learners", "log"});
   for (const BenchRun& run : result.runs) {
     const bool told = run.is_measured();
-    std::vector<std::string> row = {result.plan.cases[run.case_index].name, std::to_string(run.seed), outcome_text(run),
-                                    told ? std::to_string(run.epochs) : "-"};
+    std::vector<std::string> row = {result.plan.cases[run.case_index].name, std::to_string(run.seed),
+                                    outcome_text(run, result.plan.target), told ? std::to_string(run.epochs) : "-"};
     if (has_target) {
       row.push_back(run.time_to_accuracy_seconds ? fmt::format("{:.2f}", *run.time_to_accuracy_seconds) : "-");
     }
@@ -220,7 +222,7 @@ std::string table_notes(const BenchResult& result) {
         " The target is {} {}. A run reaches it when the lower median of its last five evaluations is at it, and ends. "
         "A run "
         "that did not reach it counts as slower than all that did.",
-        percent(*result.plan.target), result.plan.accuracy_text());
+        target_percent(*result.plan.target), result.plan.accuracy_text());
   }
   if (has_validation(result)) {
     notes += " With a validation set, the test set is evaluated once, at the end of a run.";
