@@ -55,8 +55,7 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
       stream_(device.create_stream({.name = fmt::format("learner {}", place.number),
                                     .threads = place.threads,
                                     .first_core = place.first_core})) {
-  const dataflow::PlanBuffers buffers{replica_.weights(),         replica_.gradient(),      arena_.as<std::byte>(),
-                                      step_.as<StepParameters>(), result_.as<StepResult>(), replica_.rounded()};
+  const dataflow::PlanBuffers buffers = training_buffers();
   gradient_parts_ = training_.gradient_parts(options_.gradient_part_bytes);
   for (const dataflow::GradientPart& part : gradient_parts_) {
     stream_->begin_recording();
@@ -86,10 +85,19 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
   if (!options.measures_statistics || statistics_bytes() == 0) return;
   statistics_ring_ = device.allocate_host(slots_bytes(options.result_slots, statistics_bytes()));
   evaluation.gradient = replica_.gradient();
+  statistics_graph_ = record_training_forward(evaluation);
+}
+
+dataflow::PlanBuffers Learner::training_buffers() const {
+  return {replica_.weights(),         replica_.gradient(),      arena_.as<std::byte>(),
+          step_.as<StepParameters>(), result_.as<StepResult>(), replica_.rounded()};
+}
+
+std::unique_ptr<engine::TaskGraph> Learner::record_training_forward(const dataflow::PlanBuffers& buffers) {
   stream_->begin_recording();
   enqueue_gather(training_, options_.training_data);
-  training_.forward(*stream_, evaluation);
-  statistics_graph_ = stream_->end_recording();
+  training_.forward(*stream_, buffers);
+  return stream_->end_recording();
 }
 
 std::unique_ptr<engine::TaskGraph> Learner::record_evaluation(const dataflow::PlanBuffers& buffers) {
@@ -267,6 +275,17 @@ Ticket Learner::evaluate(const engine::TaskGraph& graph, const dataflow::Batch& 
   copy_in(inference_, options_.evaluation_data, batch, nullptr, "indices");
   Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(graph, "evaluate");
+  finish(ticket);
+  return ticket;
+}
+
+Ticket Learner::training_loss(const dataflow::Batch& batch, const StepParameters& parameters) {
+  if (training_loss_graph_ == nullptr) training_loss_graph_ = record_training_forward(training_buffers());
+  check_slot();
+  stream_->begin_task(batch.number, engine::WorkPhase::kEvaluation);
+  copy_in(training_, options_.training_data, batch, &parameters, "parameters for the loss");
+  Ticket ticket{.task = batch.number, .examples = batch.examples};
+  stream_->launch(*training_loss_graph_, "training loss");
   finish(ticket);
   return ticket;
 }

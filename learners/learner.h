@@ -138,6 +138,11 @@ class Learner {
   // LearnerOptions::evaluates_own_weights.
   Ticket evaluate_own_weights(const dataflow::Batch& batch);
 
+  // Computes the loss of the learner's own weights on one training mini-batch, as gradient() does: with dropout and
+  // whatever else training adds. Overwrites what the next gradient() overwrites, and nothing else. The first call
+  // records the work.
+  Ticket training_loss(const dataflow::Batch& batch, const engine::StepParameters& parameters);
+
   // Runs the forward pass of training on the evaluation weights, after `weights_ready`, to get the batch norm
   // statistics of one mini-batch (engine/ops/batch_norm.h). Overwrites the gradient. Only if
   // LearnerOptions::measures_statistics and the model has running statistics.
@@ -170,7 +175,10 @@ class Learner {
   std::unique_ptr<engine::TaskGraph> record_shared_copy();
   // Enqueues what computes the clipping factor of `gradient`, and returns its address; null without clipping.
   const float* enqueue_clip(const float* gradient);
+  // The buffers of a training step.
+  dataflow::PlanBuffers training_buffers() const;
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
+  std::unique_ptr<engine::TaskGraph> record_training_forward(const dataflow::PlanBuffers& buffers);
   void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
   // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All but the
   // batch's tensors takes one copy, labeled `label`.
@@ -212,6 +220,7 @@ class Learner {
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
   std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured
+  std::unique_ptr<engine::TaskGraph> training_loss_graph_;   // null: training_loss() has not been called
   // Last member: its work must end before what it uses is destroyed.
   std::unique_ptr<engine::Stream> stream_;
 };

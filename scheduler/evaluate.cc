@@ -117,6 +117,35 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
   return evaluation;
 }
 
+std::optional<double> Scheduler::training_loss(dataflow::BatchRing& ring, int rounds) {
+  ARBALEST_CHECK(batches_ == 0 && tasks_.empty());
+  take_share(ring, 0);
+  double loss_sum = 0.0;
+  std::int64_t examples = 0;
+  std::vector<Ticket> tickets;
+  for (int round = 0; round < rounds; ++round) {
+    together_.clear();
+    while (together_.size() < learners_.size()) together_.push_back(ring.next().value());
+    tickets.clear();
+    for (std::size_t j = 0; j < learners_.size(); ++j) {
+      tickets.push_back(
+          learners_[j]->training_loss(together_[j], {.task = together_[j].number, .seed = options_.seed}));
+    }
+    for (const Ticket& ticket : tickets) {
+      wait(ticket.done);
+      loss_sum += static_cast<double>(ticket.result->sums[engine::kLossSum]);
+      examples += ticket.examples;
+    }
+    for (const dataflow::Batch& batch : together_) ring.release(batch.number);
+  }
+  ring.restart();
+  const std::vector<double> losses = engine::process::all_gather(world_, loss_sum);
+  const std::vector<double> counts = engine::process::all_gather(world_, static_cast<double>(examples));
+  const double count = std::reduce(counts.begin(), counts.end());
+  const double mean = std::reduce(losses.begin(), losses.end()) / count;  // NaN without examples
+  return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+}
+
 double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
   ARBALEST_CHECK(tasks_.empty() && options_.evaluates_replicas);
   double loss_sum = 0.0;

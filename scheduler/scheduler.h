@@ -133,6 +133,11 @@ class Scheduler {
   // of `ring`. Leaves the ring at its start. Call only when drained, and only if Options::evaluates_replicas.
   double evaluate_replicas(dataflow::BatchRing& ring);
 
+  // Returns the mean loss of the present weights over the first `rounds` mini-batches of each learner, computed as in
+  // training but without a step; none if it is not finite, or if no example can be read. Leaves the ring at its start.
+  // Training goes on as without the call. Call only before the first stride.
+  std::optional<double> training_loss(dataflow::BatchRing& ring, int rounds);
+
   // From the next stride on, `learners[d]` learners train on device d; they must be prepared (LearnerPool::prepare).
   // All of them, new or not, continue from the model, with zero optimizer state and without the center's momentum. The
   // sequence of mini-batches continues; pull and learning rate follow from the new number. Call only when drained, and

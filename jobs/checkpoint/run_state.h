@@ -66,6 +66,11 @@ struct RunState {
   std::int64_t skipped_examples = 0;
   std::string first_skipped;
 
+  // Tell whether the run has learned anything: mean training losses of the untrained model, and of the last epoch that
+  // ended. None: not known, as in the checkpoints of older programs.
+  std::optional<double> untrained_loss;
+  std::optional<double> epoch_loss;
+
   ScoreHistory scores;
   PlateauState plateau;
   RollbackState rollbacks;

@@ -235,6 +235,7 @@ class Trainer {
     RunState& state = run_.state;
     state.epochs = epoch;
     const scheduler::Progress ended = std::exchange(state.epoch, {});
+    state.epoch_loss = mean_of(ended.sums.loss(), ended.examples);
     state.examples += ended.examples;
     sma::add(state.staleness, ended.staleness);
     state.training_seconds += std::exchange(state.epoch_seconds, 0.0);

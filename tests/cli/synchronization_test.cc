@@ -116,14 +116,14 @@ TEST_CASE("schemes: a diverged run with a server names the settings of its steps
   const Completed trained =
       program.run({"train", Program::config("lenet-digits"), "--set", "training.max_epochs=1", "--set", "devices=cpu",
                    "--set", "learners.per_device.fixed=2", "--set", "synchronization=async_sgd", "--set",
-                   "learning_rate.base=1000", "--output", "run"});
+                   "learning_rate.with_learners=KEEP", "--set", "learning_rate.base=1000", "--output", "run"});
   INFO(trained.err);
   CHECK(trained.exit_code == 7);
   CHECK_THAT(trained.err,
              ContainsSubstring("this run has --set learners.per_device.fixed=2 and --set synchronization=async_sgd and "
-                               "--set learning_rate.base=1000, which change the length of the steps; lower "
-                               "learning_rate.base") &&
-                 ContainsSubstring("bound async_sgd.staleness, or set async_sgd.scale_by_staleness: true\n"));
+                               "--set learning_rate.with_learners=KEEP and --set learning_rate.base=1000, which change "
+                               "the length of the steps; lower learning_rate.base") &&
+                 ContainsSubstring(", or bound async_sgd.staleness\n"));
 }
 
 TEST_CASE("schemes: a job with an invalid synchronization exits 3 and shows the position") {

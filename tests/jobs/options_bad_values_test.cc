@@ -277,7 +277,7 @@ TEST_CASE("a round that is longer than an epoch is refused") {
        "or smaller mini-batches"},
       {"fixed: 2 } }", "fixed: 1 } }\nsynchronization { sma { period: 626 } }",
        "7:25: error: a round of 1 learner with period 626 needs 626 mini-batches, but an epoch has 625; use a "
-       "shorter period, fewer learners or smaller mini-batches"},
+       "period of at most 625, fewer learners or smaller mini-batches"},
   });
   CHECK_THAT(refusal(changed("learners { per_device { fixed: 2 } }", "synchronization { sma { period: 2 } }"),
                      {"training.batch_size=20000"}, engine::ErrorKind::kUsage),

@@ -243,7 +243,7 @@ TEST_CASE("rounds longer than an epoch are refused, except for swap") {
   // An epoch has 625 mini-batches.
   CHECK_THAT(refusal(with("diloco {}")),
              StartsWith("job.txtpb:7:19: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
-                        "epoch has 625; use a shorter period, fewer learners or smaller mini-batches"));
+                        "epoch has 625; use a period of at most 312, fewer learners or smaller mini-batches"));
   CHECK_NOTHROW(parse(with("diloco {}", "fixed: 1")));
   CHECK_NOTHROW(parse(with("diloco { period: 312 }")));
   check_all({
@@ -256,7 +256,7 @@ TEST_CASE("rounds longer than an epoch are refused, except for swap") {
   CHECK_NOTHROW(parse(with("switch { at_epoch: 9 swap {} }")));
   CHECK(refusal(std::string(kGoodJob), {"synchronization=diloco"}, engine::ErrorKind::kUsage) ==
         "--set synchronization=diloco: error: a round of 2 learners with period 500 needs 1,000 mini-batches, but an "
-        "epoch has 625; use a shorter period, fewer learners or smaller mini-batches");
+        "epoch has 625; use a period of at most 312, fewer learners or smaller mini-batches");
   CHECK_THAT(refusal(with("swap {}", "fixed: 626")), ContainsSubstring("a round of 626 learners with period 1"));
 }
 

@@ -296,4 +296,15 @@ TEST_CASE("sparse run: what needs a model of layers is refused") {
   CHECK(tests::kind_of_failure([&] { evaluate_run(other, model, "", run.context()); }) == ErrorKind::kCheckpoint);
 }
 
+TEST_CASE("sparse run: a loss above that of the untrained model is a divergence, and the finite model is saved") {
+  SparseRun run;
+  tests::write_text(run.root() / "train.libsvm", "+1 1:1\n-1 1:1\n+1 1:1\n-1 1:1\n");  // nothing tells the rows apart
+  const RunSummary summary = run.train(SparseRun::job("hogwild {}", {"learning_rate.base=1000"}));
+  CHECK(summary.status == RunStatus::kDiverged);
+  // An untrained model calls each row with a probability of 1/2: ln(2) = 0.6931.
+  CHECK_THAT(summary.message, ContainsSubstring("more than 1.1 times that of the untrained model, 0.6931; ") &&
+                                  ContainsSubstring("lower learning_rate.base"));
+  CHECK(std::filesystem::exists(run.output() / "model.safetensors"));
+}
+
 }  // namespace arbalest::jobs

@@ -156,6 +156,8 @@ std::string run_state_text(const SavedRun& saved) {
   message.mutable_rollbacks()->set_count(run.rollbacks.count);
   message.mutable_rollbacks()->set_factor(run.rollbacks.factor);
   if (run.rollbacks.to_batch) message.mutable_rollbacks()->set_to_batch(*run.rollbacks.to_batch);
+  if (run.untrained_loss) message.set_untrained_loss(*run.untrained_loss);
+  if (run.epoch_loss) message.set_epoch_loss(*run.epoch_loss);
   for (const LearnerStep& step : run.learners) {
     v1::RunState::LearnerStep& added = *message.add_learners();
     added.set_at_batch(step.at_batch);
@@ -204,6 +206,8 @@ SavedRun saved_run_of(const v1::RunState& message) {
   run.plateau = read_plateau(message);
   if (message.has_rollbacks()) run.rollbacks = {message.rollbacks().count(), message.rollbacks().factor(), {}};
   if (message.rollbacks().has_to_batch()) run.rollbacks.to_batch = message.rollbacks().to_batch();
+  if (message.has_untrained_loss()) run.untrained_loss = message.untrained_loss();
+  if (message.has_epoch_loss()) run.epoch_loss = message.epoch_loss();
   run.metrics_bytes = message.metrics_bytes();
   saved.pixels = read_pixels(message);
   saved.origin = {message.origin().program(),

@@ -53,7 +53,7 @@ void fill_defaults(v1::Job& job, const std::string& file) {
   if (job.has_initialize()) fill_defaults(*job.mutable_initialize(), file);
   fill_training(*job.mutable_training());
   fill_optimizer(*job.mutable_optimizer());
-  fill_synchronization(*job.mutable_synchronization(), job.training().max_epochs());
+  fill_synchronization(*job.mutable_synchronization(), job.optimizer(), job.training().max_epochs());
   if (takes_whole_steps(job.synchronization()) && !job.learning_rate().has_with_learners()) {
     job.mutable_learning_rate()->set_with_learners(v1::LearningRate::KEEP);
   }

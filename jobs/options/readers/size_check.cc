@@ -54,16 +54,16 @@ std::string check_round(int learners, const sma::Options& scheme, std::int64_t b
   if (coupling == sma::Coupling::kServer) {
     problem = fmt::format("one push of each of {} (push_every: {}) takes {}", counted(learners, "learner"),
                           scheme.period, mini_batches);
-    shorter = "a smaller push_every, ";
+    shorter = fmt::format("a push_every of at most {}, ", grouped(batches / learners));
   } else if (coupling == sma::Coupling::kShared || coupling == sma::Coupling::kGradient) {
     problem = fmt::format("one step of each of {} takes {}", counted(learners, "learner"), mini_batches);
   } else {
     problem =
         fmt::format("a round of {} with period {} needs {}", counted(learners, "learner"), scheme.period, mini_batches);
-    shorter = "a shorter period, ";
+    shorter = fmt::format("a period of at most {}, ", grouped(batches / learners));
   }
   return fmt::format("{}, but an epoch has {}; use {}fewer learners or smaller mini-batches", problem, grouped(batches),
-                     scheme.period > 1 ? shorter : "");
+                     scheme.period > 1 && batches >= learners ? shorter : "");
 }
 
 }  // namespace arbalest::jobs

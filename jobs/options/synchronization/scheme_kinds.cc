@@ -86,7 +86,6 @@ void fill(v1::AsyncSgd& kind) {
   const Options defaults = sma::defaults_of(Scheme::kAsyncSgd);
   if (!kind.has_push_every()) kind.set_push_every(defaults.period);
   if (!kind.has_warm_start_epochs()) kind.set_warm_start_epochs(0.0);
-  if (!kind.has_scale_by_staleness()) kind.set_scale_by_staleness(defaults.scale_by_staleness);
 }
 
 // Calls visit(kind, "sma") with the chosen alternative; returns false if there is none. Message: Synchronization or

@@ -18,6 +18,24 @@ namespace {
 constexpr double kWarmStartEpochs = 1.0;
 constexpr int kMostCompareRounds = 1'000'000'000;
 
+// Whether it is not s_sgd by another name.
+bool is_asynchronous(const v1::AsyncSgd& kind) {
+  const bool pushes_each = !kind.has_push_every() || kind.push_every() == 1;
+  return !(kind.has_staleness() && kind.staleness() == 0 && pushes_each);
+}
+
+bool has_momentum(const v1::Optimizer& optimizer) {
+  return optimizer.sgd().momentum() > 0.0F || optimizer.rmsprop().momentum() > 0.0F;
+}
+
+// A delay of tau steps leaves stable only about (1 - momentum) / tau of the step that is stable without a delay, so
+// steps with momentum need to be as much smaller as they are late (Zhang et al., "Staleness-aware async-SGD", IJCAI
+// 2016).
+void fill_scaling(v1::AsyncSgd& kind, const v1::Optimizer& optimizer) {
+  if (kind.has_scale_by_staleness()) return;
+  kind.set_scale_by_staleness(is_asynchronous(kind) && has_momentum(optimizer));
+}
+
 void check_asynchronous(const JobOptions& options, dataflow::FieldIssues& issues) {
   const std::string path = path_of(sma::Scheme::kAsyncSgd, options);
   if (path.empty() || !options.tuned) return;
@@ -28,10 +46,18 @@ void check_asynchronous(const JobOptions& options, dataflow::FieldIssues& issues
 
 }  // namespace
 
-void fill_synchronization(v1::Synchronization& synchronization, int max_epochs) {
-  if (synchronization.has_async_sgd() && !synchronization.async_sgd().has_warm_start_epochs()) {
-    const bool begins_with_other = max_epochs > 1 && takes_whole_steps(synchronization);
-    synchronization.mutable_async_sgd()->set_warm_start_epochs(begins_with_other ? kWarmStartEpochs : 0.0);
+void fill_synchronization(v1::Synchronization& synchronization, const v1::Optimizer& optimizer, int max_epochs) {
+  if (synchronization.has_async_sgd()) {
+    const bool is_asynchronous = takes_whole_steps(synchronization);
+    v1::AsyncSgd& kind = *synchronization.mutable_async_sgd();
+    if (!kind.has_warm_start_epochs()) {
+      const bool warms_up = max_epochs > 1 && is_asynchronous && !has_momentum(optimizer);
+      kind.set_warm_start_epochs(warms_up ? kWarmStartEpochs : 0.0);
+    }
+    fill_scaling(kind, optimizer);
+  }
+  for (v1::Switch& each : *synchronization.mutable_switch_()) {
+    if (each.has_async_sgd()) fill_scaling(*each.mutable_async_sgd(), optimizer);
   }
   fill_scheme(synchronization);
   if (!synchronization.has_report_loss_gap()) synchronization.set_report_loss_gap(false);
@@ -41,10 +67,7 @@ void fill_synchronization(v1::Synchronization& synchronization, int max_epochs) 
 
 bool takes_whole_steps(const v1::Synchronization& synchronization) {
   if (synchronization.has_hogwild()) return true;
-  if (!synchronization.has_async_sgd()) return false;
-  const v1::AsyncSgd& kind = synchronization.async_sgd();
-  const bool pushes_each = !kind.has_push_every() || kind.push_every() == 1;
-  return !(kind.has_staleness() && kind.staleness() == 0 && pushes_each);
+  return synchronization.has_async_sgd() && is_asynchronous(synchronization.async_sgd());
 }
 
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,

@@ -1,14 +1,15 @@
 // Reads `synchronization` of a job file: the scheme that keeps learners together, and switches to others.
 #pragma once
 
+#include "arbalest/v1/optimizer.pb.h"
 #include "arbalest/v1/synchronization.pb.h"
 #include "dataflow/models/field_issues.h"
 #include "jobs/options/job_options.h"
 
 namespace arbalest::jobs {
 
-// Sets the fields that are missing to their defaults.
-void fill_synchronization(v1::Synchronization& synchronization, int max_epochs);
+// Sets the fields that are missing to their defaults, some of which depend on whether the optimizer has momentum.
+void fill_synchronization(v1::Synchronization& synchronization, const v1::Optimizer& optimizer, int max_epochs);
 
 // Returns whether the job begins with a scheme under which k learners take as many steps as one: each push of async_sgd
 // and each mini-batch of hogwild is a step. With or without the defaults of `synchronization`.

@@ -20,8 +20,20 @@ bool rises(const scheduler::LearningRateSchedule& schedule) {
   return schedule.at(0.0, 1) < 0.5F * static_cast<float>(schedule.base);
 }
 
-// Warns of fields of async_sgd that have no effect. `warm_start_epochs`: as the job has them for this phase.
-void add_idle_fields(const SchemePhase& phase, double warm_start_epochs, std::vector<FieldIssue>& warnings) {
+// The message of the phase's async_sgd as the job has it; null if the phase has another scheme.
+const v1::AsyncSgd* written_kind(const v1::Synchronization& written, const std::string& path) {
+  if (written.has_async_sgd() && path == "synchronization.async_sgd") return &written.async_sgd();
+  for (int i = 0; i < written.switch__size(); ++i) {
+    const v1::Switch& each = written.switch_(i);
+    if (each.has_async_sgd() && path == fmt::format("synchronization.switch[{}].async_sgd", i)) {
+      return &each.async_sgd();
+    }
+  }
+  return nullptr;
+}
+
+// Warns of fields of async_sgd that have no effect. `written`: the phase's message, with what the job says.
+void add_idle_fields(const SchemePhase& phase, const v1::AsyncSgd& written, std::vector<FieldIssue>& warnings) {
   const sma::Options& scheme = phase.scheme;
   if (scheme.scheme != sma::Scheme::kAsyncSgd) return;
   const auto warn_if = [&](bool is_set, const std::string& field, const std::string& reason) {
@@ -35,13 +47,13 @@ void add_idle_fields(const SchemePhase& phase, double warm_start_epochs, std::ve
         "more";
     warn_if(scheme.staleness.has_value(), "staleness", reason);
     warn_if(scheme.period > 1, "push_every", reason);
-    warn_if(scheme.scale_by_staleness, "scale_by_staleness", reason);
+    warn_if(written.scale_by_staleness(), "scale_by_staleness", reason);
   }
   if (coupling == Coupling::kGradient) {
     constexpr const char* kReason =
         "with staleness: 0 and push_every: 1, which make the scheme s_sgd, {}; remove it, or raise staleness";
-    warn_if(scheme.scale_by_staleness, "scale_by_staleness", fmt::format(kReason, "where no gradient is stale"));
-    warn_if(warm_start_epochs > 0.0, "warm_start_epochs", fmt::format(kReason, "as the warm start is"));
+    warn_if(written.scale_by_staleness(), "scale_by_staleness", fmt::format(kReason, "where no gradient is stale"));
+    warn_if(written.warm_start_epochs() > 0.0, "warm_start_epochs", fmt::format(kReason, "as the warm start is"));
   }
 }
 
@@ -64,10 +76,9 @@ std::vector<FieldIssue> synchronization_warnings(const v1::Synchronization& writ
                "learning rate of each besides; set with_learners: KEEP if the loss rises",
                phase.scheme.coupling(phase.learners) == Coupling::kServer ? "push" : "mini-batch", phase.learners)});
     }
-    const bool is_of_job = phase.path == options.synchronization_path;  // and not of a switch
     // A switch may count the learners of this process only. With those of others no field is idle.
     if (phase.learners == 1 && options.learners_elsewhere > 0) continue;
-    add_idle_fields(phase, is_of_job ? written.async_sgd().warm_start_epochs() : 0.0, warnings);
+    if (const v1::AsyncSgd* kind = written_kind(written, phase.path)) add_idle_fields(phase, *kind, warnings);
   }
   if (auto warning = hogwild_warning(options)) warnings.push_back(std::move(*warning));
   if (options.reports_loss_gap && most_learners_of_all(options) == 1) {

@@ -10,6 +10,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/divergence/learned_nothing.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
@@ -83,6 +84,12 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
     summary.status = RunStatus::kDiverged;
     summary.message += fmt::format("{}training had diverged: {}", summary.message.empty() ? "" : "; ", problem);
   }
+  if (summary.status != RunStatus::kCompleted) return;
+  const std::string nothing = learned_nothing(run.state.untrained_loss, run.state.epoch_loss);
+  if (nothing.empty()) return;
+  summary.status = RunStatus::kDiverged;
+  summary.message += fmt::format("{}training diverged: {}; {}, or check the data's normalization",
+                                 summary.message.empty() ? "" : "; ", nothing, scheduler.divergence_remedy());
 }
 
 void finish_run(LiveRun& run) {

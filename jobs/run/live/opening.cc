@@ -8,6 +8,7 @@
 #include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/run/data/class_table.h"
 #include "jobs/run/data/dataset_fingerprint.h"
+#include "jobs/run/divergence/learned_nothing.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/resumption.h"
 #include "jobs/run/run_start.h"
@@ -61,6 +62,10 @@ void open_run(LiveRun& run) {
     run.metadata = to_metadata(describe_model(run.job, classes.names));
     run.classes_text = to_line(classes);
   });
+  if (is_new) {
+    run.state.untrained_loss = untrained_loss(run.job, session);  // and not that of the weights that it starts from
+    run.state.skipped_examples = -session.skipped_examples();     // they are read again
+  }
   if (weights) {
     load_initial_weights(*weights, session.scheduler());
     run.weights_text = weights->text();

@@ -20,6 +20,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/divergence/learned_nothing.h"
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/run_start.h"
@@ -142,6 +143,23 @@ class SparseTrainer {
 
   void train() {
     summary_.status = RunStatus::kCompleted;
+    const std::optional<double> untrained = loss_of_untrained();
+    train_epochs();
+    if (summary_.status != RunStatus::kCompleted) return;
+    const std::string problem = learned_nothing(untrained, last_.scores.loss());
+    if (problem.empty()) return;
+    summary_.status = RunStatus::kDiverged;
+    summary_.message = fmt::format("training has diverged: {}; {}", problem, facts_.advice);
+  }
+
+  // None for methods that undo an epoch that raises the loss.
+  std::optional<double> loss_of_untrained() const {
+    SparseEpoch start;
+    method_->measure(start);
+    return start.scores.empty() ? std::nullopt : std::optional(start.scores.loss());
+  }
+
+  void train_epochs() {
     for (int epoch = 1; epoch <= job_.training.max_epochs; ++epoch) {
       const SparseEpoch done = train_epoch(epoch);
       const int signal = agreement_.now({.stop_signal = own_signal()}).stop_signal;
