@@ -140,8 +140,8 @@ TEST_CASE("own images: a job without readable images is an error") {
     const std::string name = "train/" + std::string(i % 2 == 0 ? "dark/" : "light/") + std::to_string(i);
     write_text(own.file(name + (i % 4 < 2 ? ".jpg" : ".png")), "no image");
   }
-  const Completed result = own.train({"--set", "data.images.decoding.on_unreadable=SKIP", "--set",
-                                      "data.images.decoding.max_skipped=1"});
+  const Completed result =
+      own.train({"--set", "data.images.decoding.on_unreadable=SKIP", "--set", "data.images.decoding.max_skipped=1"});
   CHECK(result.exit_code == 4);
   CHECK_THAT(result.err, ContainsSubstring("no example of the training data can be read"));
   CHECK(summary_of(own.program() / "run")["status"] == "failed");
