@@ -1,4 +1,6 @@
 // Number, folder and name of each class, from a folder of images to the table of a saved model.
+#include <fmt/format.h>
+
 #include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
