@@ -49,12 +49,10 @@ std::string precision_problem_on(std::span<const std::string> names, const v1::J
   return "";
 }
 
-// The scheme of synchronization does not matter, and must not forbid any number of learners.
-constexpr const char* kAnyScheme = "synchronization={sma {}}";
-
 JobOptions on_devices(const SourceText& source, const v1::Job& written, const std::vector<std::string>& names,
                       bool in_float32) {
-  std::vector<std::string> settings = {kAnyScheme, "learners.per_device.fixed=1"};
+  // The scheme of synchronization does not matter, and must not forbid any number of learners.
+  std::vector<std::string> settings = {"synchronization={sma {}}", "learners.per_device.fixed=1"};
   for (const std::string& name : names) settings.push_back("devices=" + name);
   for (int i = 0; i < written.model().layers_size(); ++i) {  // each device has the whole model
     if (!written.model().layers(i).dense().has_split()) continue;
@@ -105,9 +103,10 @@ JobOptions load_for_evaluation(const std::string& path, std::span<const std::str
   if (!precision.empty()) {
     warnings.push_back(fmt::format("{}. Evaluating in FP32; the accuracy may differ a little", precision));
   }
-  const std::vector<std::string> any_scheme = {kAnyScheme};
+  // Nothing is trained, so no momentum may forbid a scheme that an earlier program has accepted.
+  const std::vector<std::string> without_momentum = {"optimizer={sgd {}}"};
   JobOptions job =
-      names.empty() ? parse_job(source, any_scheme) : on_devices(source, written, names, !precision.empty());
+      names.empty() ? parse_job(source, without_momentum) : on_devices(source, written, names, !precision.empty());
   job.warnings = std::move(warnings);  // the job's own warnings concern training
   return job;
 }

@@ -104,7 +104,7 @@ TEST_CASE("async_sgd begins with s_sgd, unless it has the bytes of s_sgd anyway"
 
 TEST_CASE("a job with a server warns of a high momentum and of a scaled learning rate") {
   const auto warnings = [](const std::string& learners, const std::vector<std::string>& settings) {
-    return parse(with("async_sgd { warm_start_epochs: 0 }", learners), settings).warnings;
+    return parse(with("async_sgd { warm_start_epochs: 0 scale_by_staleness: false }", learners), settings).warnings;
   };
   const auto has = [](const std::vector<std::string>& all, const std::string& part) {
     return std::ranges::any_of(all, [&](const std::string& text) { return text.find(part) != std::string::npos; });
@@ -116,7 +116,11 @@ TEST_CASE("a job with a server warns of a high momentum and of a scaled learning
       has(warnings("fixed: 8", {"optimizer.sgd.momentum=0.9", "synchronization.async_sgd.scale_by_staleness=true"}),
           "act like a momentum"));
   CHECK_FALSE(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.9"}), "act like a momentum"));
-  CHECK(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.9", "synchronization.async_sgd.push_every=4"}),
+  // Without batch norm such a job is refused.
+  const std::string normalized =
+      "model={layers { name: 'n' input: 'image' batch_norm {} } layers { name: 'd' input: 'n' dense { units: 10 } } "
+      "layers { name: 'loss' input: ['d', 'label'] softmax_cross_entropy {} }}";
+  CHECK(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.9", "synchronization.async_sgd.push_every=4", normalized}),
             "a push is the sum of 4 gradients, and the optimizer's momentum 0.9 multiplies it by 10"));
   CHECK_FALSE(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.5", "synchronization.async_sgd.push_every=4"}),
                   "a push is the sum"));

@@ -33,12 +33,15 @@ TEST_CASE("advice after a divergence: it is that of the scheme that has diverged
   const std::string of_server =
       "; lower learning_rate.base or the optimizer's momentum 0.9, or train fewer learners (4 that do not wait for "
       "each "
-      "other act like a momentum of 0.75), or bound async_sgd.staleness, or set async_sgd.scale_by_staleness: true";
+      "other act like a momentum of 0.75), or bound async_sgd.staleness";
   const std::vector<std::string> pushing{"synchronization=async_sgd"};
   CHECK(advice(pushing) ==
         "this run has --set synchronization=async_sgd, which changes the length of the steps" + of_server);
-  CHECK_THAT(advice(pushing, 0.5), !ContainsSubstring("momentum"));  // in the warm start
-  CHECK_THAT(advice({"synchronization=async_sgd{push_every: 4 staleness: 2 scale_by_staleness: true}"}),
+  const std::vector<std::string> warm{"synchronization=async_sgd{warm_start_epochs: 1 scale_by_staleness: false}"};
+  CHECK_THAT(advice(warm, 0.5), !ContainsSubstring("momentum"));  // in the warm start
+  CHECK_THAT(advice(warm), ContainsSubstring(of_server + ", or set async_sgd.scale_by_staleness: true"));
+  CHECK_THAT(advice({"synchronization=async_sgd{push_every: 4 staleness: 2 scale_by_staleness: true}",
+                     "optimizer.sgd.momentum=0.5"}),
              ContainsSubstring("lower async_sgd.staleness: 2") && ContainsSubstring("lower async_sgd.push_every") &&
                  !ContainsSubstring("scale_by_staleness: true,"));
   const std::vector<std::string> later{"synchronization={async_sgd {} switch { at_epoch: 5 sma {} }}"};

@@ -28,8 +28,9 @@ class Changes final : public jobs::RunObserver {
 // A linear model on the digits: 625 mini-batches an epoch.
 jobs::JobOptions job_with(const std::string& per_device, const std::string& synchronization) {
   return load("logistic-digits.txtpb",
-              {"devices=cpu", "training.batch_size=32", "training.max_epochs=2", "learning_rate.with_learners=LINEAR",
-               "learners.per_device={" + per_device + "}", "synchronization={" + synchronization + "}"});
+              {"devices=cpu", "training.batch_size=32", "training.max_epochs=2",
+               "learning_rate={ base: 0.001 with_learners: LINEAR }", "learners.per_device={" + per_device + "}",
+               "synchronization={" + synchronization + "}"});
 }
 
 jobs::RunSummary run_with(const jobs::JobOptions& job, jobs::RunObserver& observer, const std::string& output) {

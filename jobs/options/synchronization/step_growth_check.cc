@@ -25,16 +25,24 @@ constexpr double kMuch = 2.0;       // what a learner that trains alone no longe
 constexpr double kRounding = 1e-6;  // of learning rates
 constexpr const char* kKeep = "set learning_rate.with_learners: KEEP";
 
-// Steps through several layers have no bound but the learning rate. Batch norm bounds them, because it makes the output
-// independent of the weights' size. The gradient of a single layer is bounded by its input.
-bool has_unbounded_steps(const JobOptions& options) {
-  if (engine::momentum_of(options.optimizer.rule) < kHighMomentum || options.graph == nullptr) return false;
+// What bounds a job's steps besides the learning rate.
+enum class Bound {
+  kNone,
+  kSingleLayer,  // the gradient of a single layer is bounded by its input
+  kNormalized    // batch norm makes the output independent of the weights' size; or the momentum is not high
+};
+
+Bound bound_of(const JobOptions& options) {
+  if (engine::momentum_of(options.optimizer.rule) < kHighMomentum || options.graph == nullptr) {
+    return Bound::kNormalized;
+  }
   const auto& nodes = options.graph->nodes();
   const auto has_weights = [](const dataflow::Graph::Node& node) { return !node.layer->width_field().empty(); };
   const auto normalizes = [](const dataflow::Graph::Node& node) {
     return node.layer->with_frozen_statistics() != nullptr;
   };
-  return std::ranges::count_if(nodes, has_weights) > 1 && std::ranges::none_of(nodes, normalizes);
+  if (std::ranges::any_of(nodes, normalizes)) return Bound::kNormalized;
+  return std::ranges::count_if(nodes, has_weights) > 1 ? Bound::kNone : Bound::kSingleLayer;
 }
 
 // How the steps of a phase grow.
@@ -130,14 +138,16 @@ std::string problem_of(const SchemePhase& phase, const scheduler::LearningRateSc
 }  // namespace
 
 void check_step_growth(const JobOptions& options, dataflow::FieldIssues& issues) {
-  if (!has_unbounded_steps(options)) return;
+  const Bound bound = bound_of(options);
+  if (bound == Bound::kNormalized) return;
   // The auto-tuner may stay at its lower bound.
   const int learners =
       options.tuned ? static_cast<int>(options.devices.size()) * options.tuned->min : most_learners_of_all(options);
   bool is_first = true;
   for (const SchemePhase& phase : scheme_phases(options, learners)) {
-    const bool begins_late =
-        !std::exchange(is_first, false) && phase.scheme.coupling(phase.learners) == Coupling::kServer;
+    const bool pushes = phase.scheme.coupling(phase.learners) == Coupling::kServer;
+    const bool begins_late = !std::exchange(is_first, false) && pushes;
+    if (bound == Bound::kSingleLayer && !(pushes && phase.scheme.period > 1)) continue;
     std::string problem = problem_of(phase, options.learning_rate);
     if (problem.empty() && begins_late) problem = late_start_problem(phase);
     if (problem.empty()) continue;

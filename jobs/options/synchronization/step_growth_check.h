@@ -20,8 +20,8 @@
 namespace arbalest::jobs {
 
 // Adds an issue for each phase beyond these bounds, with the setting that trains. Only for models whose steps are not
-// bounded otherwise: with momentum of at least 0.8 (sgd, rmsprop), several layers with weights, and no batch norm. All
-// other options must have been read.
+// bounded otherwise: with momentum of at least 0.8 (sgd, rmsprop), several layers with weights, and no batch norm. A
+// model of a single layer may not push sums of gradients either. All other options must have been read.
 void check_step_growth(const JobOptions& options, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs
