@@ -98,7 +98,7 @@ TEST_CASE("max_skipped: one image more ends the run with the numbers, the first 
     for (const char* name : {"light/007.png", "dark/030.png", "light/031.png"}) {
       CHECK_THAT(result.err, ContainsSubstring(name));
     }
-    CHECK_THAT(result.err, ContainsSubstring("is neither a JPEG nor a PNG image"));
+    CHECK_THAT(result.err, ContainsSubstring("is neither a JPEG, a PNG nor a WebP image"));
     CHECK_THAT(result.err, ContainsSubstring("arbalest data verify") && ContainsSubstring("raise max_skipped"));
     CHECK_FALSE(fs::exists(images.run() / "model.safetensors"));
   }

@@ -94,7 +94,8 @@ TEST_CASE("schemes: a model saved in the middle of a round evaluates to the repo
 TEST_CASE("schemes: Ctrl-C in a long round ends the run after a step, and the learners' mean is saved") {
   const Program program;
   // A round is an epoch of 20,000 mini-batches of one image.
-  std::vector<std::string> arguments = training("diloco { period: 10000 }");
+  std::vector<std::string> arguments =
+      training("diloco { period: 10000 momentum: 0.65 }", {"--set", "learning_rate.with_learners=KEEP"});
   arguments[1] = Program::config("lenet-digits");
   arguments[5] = "training.batch_size=1";
   Subprocess run = program.start(arguments);
