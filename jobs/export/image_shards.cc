@@ -12,15 +12,15 @@
 #include <fmt/ranges.h>
 
 #include "dataflow/input/formats/image_records.h"
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 #include "dataflow/input/images/image_decoder.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/messages/class_order.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
-#include "jobs/run/data/class_table.h"
 
 namespace arbalest::jobs {
 
@@ -166,7 +166,7 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   }
   const std::vector<std::string>& classes = lists[Split::kTrain].classes;
   const std::string warning =
-      numbers_warning({.names = classes, .in_files = classes, .are_folders = true},
+      numbers_warning(classes, classes, true,
                       fmt::format("the folders of {}", (options.source.directory / options.source.train).string()));
   if (!warning.empty()) report.warnings.push_back(warning);
   if (options.verify) {

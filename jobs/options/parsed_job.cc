@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/data/validation_reader.h"
 #include "jobs/options/parameters/initialize_reader.h"
 #include "jobs/options/readers/epoch_defaults.h"
@@ -19,7 +20,6 @@
 #include "jobs/options/text/issue_report.h"
 #include "jobs/options/text/octal_numbers.h"
 #include "jobs/options/text/overrides.h"
-#include "jobs/options/text/text_encoding.h"
 #include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {

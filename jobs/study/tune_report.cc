@@ -1,13 +1,13 @@
 #include "jobs/study/tune_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "autotuner/throughput.h"
 #include "jobs/messages/text.h"
 #include "jobs/report/json.h"
 #include "jobs/study/svg_chart.h"
@@ -152,7 +152,7 @@ std::string thread_advice(const TuneResult& result) {
   const TunePoint& best = *std::ranges::max_element(result.fewer_threads, {}, &TunePoint::goodput);
   const auto chosen = std::ranges::find(curve_of(result), result.chosen, &TunePoint::learners);
   if (chosen == curve_of(result).end()) return "";
-  const double error = std::hypot(best.error, chosen->error);
+  const double error = autotuner::combined_error(best.error, chosen->error);
   const double ratio = best.goodput() / chosen->goodput();
   if (ratio < 1.0 + 2.0 * error) return "";
   const int threads = best.threads.front();

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "dataflow/input/formats/crc32c.h"
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/crc32c.h"
+#include "dataflow/input/formats/records/record_file.h"
 #include "engine/error.h"
 #include "tensorflow/example.pb.h"
 #include "tests/support/catch.h"

@@ -1,5 +1,5 @@
 // Shards that are missing, twice there or of several versions, according to their names.
-#include "dataflow/input/formats/shard_names.h"
+#include "dataflow/input/formats/records/shard_names.h"
 
 #include <initializer_list>
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dataflow/input/formats/image_records.h"
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"
 #include "tests/support/image_writer.h"

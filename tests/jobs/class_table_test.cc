@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/error.h"
-#include "jobs/options/data/class_order.h"
+#include "jobs/messages/class_order.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

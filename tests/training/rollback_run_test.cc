@@ -228,9 +228,7 @@ TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]")
       "synchronization={sma {}}"};
   const TemporaryDirectory output;
   const Part part = train_part(job_with(settings), output.path());
-  // Large weights remain: the loss does not come down to that of an untrained model again.
-  CHECK(part.summary.status == RunStatus::kDiverged);
-  CHECK_THAT(part.summary.message, ContainsSubstring("times that of the untrained model"));
+  CHECK(part.summary.status == RunStatus::kCompleted);
   REQUIRE(part.rollbacks.size() == 1);
   const jobs::RollbackRow& row = part.rollbacks.front();
   CHECK_THAT(row.reason, ContainsSubstring("the training loss rose to"));

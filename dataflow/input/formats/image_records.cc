@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "dataflow/input/formats/example_feature.h"
-#include "dataflow/input/formats/record_file.h"
-#include "dataflow/input/formats/shard_names.h"
+#include "dataflow/input/formats/records/example_feature.h"
+#include "dataflow/input/formats/records/record_file.h"
+#include "dataflow/input/formats/records/shard_names.h"
 #include "engine/error.h"
 #include "tensorflow/example.pb.h"
 

@@ -15,7 +15,7 @@
 #include "jobs/interchange/import/notes/export_signature.h"
 #include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/operators.h"
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 

@@ -11,8 +11,8 @@
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/data/class_names_check.h"
-#include "jobs/options/text/text_encoding.h"
 
 namespace arbalest::jobs {
 

@@ -9,9 +9,9 @@
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
+#include "jobs/messages/class_order.h"
 #include "jobs/messages/text.h"
-#include "jobs/options/data/class_order.h"
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/run/data/class_names.h"
 
 namespace arbalest::jobs {
@@ -58,7 +58,8 @@ ClassTable read_class_table(const DataOptions& data, const std::string& data_roo
     if (table.in_files.size() != table.names.size()) table.in_files.clear();
   }
   check_order(table, data, data_root);
-  const std::string warning = numbers_warning(table, origin_of(data, data_root));
+  const std::string warning =
+      numbers_warning(table.in_files, table.names, table.are_folders, origin_of(data, data_root));
   if (!warning.empty()) warnings.push_back(warning);
   return table;
 }
@@ -69,20 +70,6 @@ ClassTable find_class_table(const DataOptions& data, const std::string& data_roo
   const bool is_there = path.empty() || fs::exists(path, unknown);
   if (is_there) return read_class_table(data, data_root, warnings);
   return {.names = data.class_names};
-}
-
-std::string numbers_warning(const ClassTable& table, const std::string& origin) {
-  if (!are_uncounted_numbers(table.in_files)) return "";
-  std::size_t at = 1;  // the first class before which a larger number stands
-  while (!are_uncounted_numbers(std::span(table.in_files).subspan(at - 1, 2))) ++at;
-  const std::string name =
-      table.names[at] == table.in_files[at] ? "" : fmt::format(" and is called '{}'", shown(table.names[at]));
-  const std::string remedy =
-      "; folders are sorted as text, as torchvision's ImageFolder sorts them: for the order of counting pad their "
-      "names "
-      "with zeros ('02' before '10')";
-  return fmt::format("{}: the names are whole numbers, and not in the order of counting: class {} is '{}'{}{}", origin,
-                     at, table.in_files[at], name, table.are_folders ? remedy : "");
 }
 
 std::string to_line(const ClassTable& table) {

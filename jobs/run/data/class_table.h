@@ -28,10 +28,6 @@ ClassTable read_class_table(const DataOptions& data, const std::string& data_roo
 // For commands that also work without the data: an empty table if there are none.
 ClassTable find_class_table(const DataOptions& data, const std::string& data_root, std::vector<std::string>& warnings);
 
-// Warns of names in the order of the classes' numbers that are whole numbers, but not in the order of counting; else
-// "". `origin`: where they stand, "the folders of photos/train".
-std::string numbers_warning(const ClassTable& table, const std::string& origin);
-
 // One line: "3, as number=folder (name): 0=n014 (tench), 1=n019 (goldfish) and 1 more". "" if names are just numbers.
 std::string to_line(const ClassTable& table);
 

@@ -1,4 +1,4 @@
-#include "jobs/options/data/class_order.h"
+#include "jobs/messages/class_order.h"
 
 #include <algorithm>
 #include <string_view>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -52,6 +52,20 @@ bool are_uncounted_numbers(std::span<const std::string> names) {
   if (names.empty() || !std::ranges::all_of(names, is_whole_number)) return false;
   const auto value = [](const std::string& name) { return std::pair(key_of(name).size(), key_of(name)); };
   return !std::ranges::is_sorted(names, {}, value);
+}
+
+std::string numbers_warning(std::span<const std::string> names, std::span<const std::string> called, bool are_folders,
+                            const std::string& origin) {
+  if (!are_uncounted_numbers(names)) return "";
+  std::size_t at = 1;  // the first class before which a larger number stands
+  while (!are_uncounted_numbers(names.subspan(at - 1, 2))) ++at;
+  const std::string other =
+      called[at] == names[at] ? "" : fmt::format(" and is called '{}'", shortened(printable(called[at])));
+  const std::string remedy =
+      "; folders are sorted as text, as torchvision's ImageFolder sorts them: for the order of counting pad their "
+      "names with zeros ('02' before '10')";
+  return fmt::format("{}: the names are whole numbers, and not in the order of counting: class {} is '{}'{}{}", origin,
+                     at, names[at], other, are_folders ? remedy : "");
 }
 
 std::string in_order(std::span<const std::string> names) {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 
 namespace arbalest::tensorflow {
 class Feature;

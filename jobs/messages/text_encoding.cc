@@ -1,4 +1,4 @@
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 
 #include <algorithm>
 

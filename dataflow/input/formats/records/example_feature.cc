@@ -1,4 +1,4 @@
-#include "dataflow/input/formats/example_feature.h"
+#include "dataflow/input/formats/records/example_feature.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

@@ -1,4 +1,4 @@
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "dataflow/input/formats/crc32c.h"
+#include "dataflow/input/formats/records/crc32c.h"
 #include "engine/error.h"
 
 namespace arbalest::dataflow {

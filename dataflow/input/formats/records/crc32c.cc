@@ -1,4 +1,4 @@
-#include "dataflow/input/formats/crc32c.h"
+#include "dataflow/input/formats/records/crc32c.h"
 
 #include <nmmintrin.h>
 

@@ -1,4 +1,4 @@
-#include "dataflow/input/formats/shard_names.h"
+#include "dataflow/input/formats/records/shard_names.h"
 
 #include <algorithm>
 #include <cstdint>
