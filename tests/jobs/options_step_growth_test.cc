@@ -57,6 +57,8 @@ TEST_CASE("a job whose steps grow twice with its learners is refused, with the s
   check_refused("s_sgd {} switch { at_epoch: 1 swap {} }", 2, "LINEAR", "under swap each trains alone", keep);
   check_refused("bmuf {}", 2, "LINEAR", "bmuf multiplies the effective learning rate by rate / (1 - momentum) = 2, and",
                 keep);
+  check_refused("bmuf {}", 2, "SQRT", "SQRT multiplies the learning rate of each of 2 learners by 1.41", keep);
+  check_refused("swap {}", 2, "SQRT", "under swap each trains alone", keep);
   // 1 - 0.7 / 2: the gain is then 2.
   check_refused("diloco { period: 50 }", 2, "KEEP", "diloco multiplies the effective learning rate",
                 "set diloco.momentum: 0.65");
@@ -87,7 +89,7 @@ TEST_CASE("growing steps are no reason to refuse a job whose steps are bounded o
       "layers { name: 'b' input: 'n' dense { units: 10 } } "
       "layers { name: 'loss' input: ['b', 'label'] softmax_cross_entropy {} }")));
   CHECK_NOTHROW(parse(with(hogwild, 2, "LINEAR"), {"learning_rate.limit=0.01"}));  // so the factor is 1
-  CHECK_NOTHROW(parse(with("swap {}", 8, "LINEAR"), {"learning_rate.limit=0.015"}));
+  CHECK_NOTHROW(parse(with("swap {}", 8, "LINEAR"), {"learning_rate.limit=0.01"}));
   for (const char* scheme :
        {"sma {}", "s_sgd {}", "local_sgd {}", "lookahead {}", "async_sgd { staleness: 0 }", "ea_sgd { period: 4 }"}) {
     CHECK_NOTHROW(parse(with(scheme, 8, "LINEAR")));

@@ -144,9 +144,9 @@ TEST_CASE("a run that diverges saves the last finite weights with every scheme",
       CAPTURE(scheme, rate);
       const TemporaryDirectory directory;
       Listener listener;
-      const RunSummary summary =
-          run_into(job_with(scheme, {"model={ zoo { lenet {} } }", "learning_rate.base=" + rate}),
-                   directory.path() / "run", listener);
+      const RunSummary summary = run_into(
+          job_with(scheme, {"model={ zoo { lenet {} } }", "learning_rate={ with_learners: KEEP base: " + rate + " }"}),
+          directory.path() / "run", listener);
       CHECK(summary.status == RunStatus::kDiverged);
       for (const dataflow::NamedTensor& tensor : saved(directory.path() / "run", summary)) {
         INFO(tensor.name);

@@ -88,7 +88,8 @@ std::string fitting_momentum(const SchemePhase& phase) {
 std::string rounds_problem(const SchemePhase& phase, const Growth& growth) {
   const sma::Options& scheme = phase.scheme;
   const double excess = growth.gain * growth.rate / phase.learners;
-  if (scheme.assigns() && excess >= kMuch - kRounding) {
+  const bool multiplies_twice = growth.gain > 1.0 + kRounding && growth.rate > 1.0 + kRounding;
+  if (scheme.assigns() && excess > (multiplies_twice ? 1.0 + kRounding : kMuch - kRounding)) {
     const std::string gain = fmt::format("{} multiplies the effective learning rate by rate / (1 - momentum) = {:.3g}",
                                          name_of(scheme.scheme), growth.gain);
     if (growth.gain / phase.learners < kMuch - kRounding) {
@@ -98,7 +99,7 @@ std::string rounds_problem(const SchemePhase& phase, const Growth& growth) {
                        name_of(scheme.scheme), fitting_momentum(phase),
                        growth.rate > 1.0 ? " and learning_rate.with_learners: KEEP" : "");
   }
-  if (scheme.scheme == sma::Scheme::kSwap && growth.rate >= kMuch - kRounding) {
+  if (scheme.scheme == sma::Scheme::kSwap && growth.rate > 1.0 + kRounding) {
     return fmt::format("{}, and under swap each trains alone to the end; {}", growth.scaling, kKeep);
   }
   const double most = scheme.period < kVeryManyStepsAlone ? kMuch + kRounding : kMuch - kRounding;
