@@ -51,7 +51,7 @@ TEST_CASE("a job whose steps grow twice with its learners is refused, with the s
                 "begin the job with async_sgd { warm_start_epochs: 0 }");
   check_refused("async_sgd { warm_start_epochs: 1 }", 8, "KEEP", "8 learners that push late steps diverge", "begin");
   check_refused("ea_sgd {}", 4, "LINEAR", "ea_sgd lets each take 10 steps alone", keep);
-  check_refused("slow_mo {}", 4, "LINEAR", "slow_mo lets each take 48 steps alone", keep);
+  check_refused("slow_mo {}", 4, "LINEAR", "slow_mo multiplies the effective learning rate", keep);
   check_refused("slow_mo {}", 2, "LINEAR", "slow_mo lets each take 48 steps alone", keep);
   check_refused("swap {}", 2, "LINEAR", linear + ", and under swap each trains alone", keep);
   check_refused("s_sgd {} switch { at_epoch: 1 swap {} }", 2, "LINEAR", "under swap each trains alone", keep);
