@@ -8,6 +8,7 @@
 
 #include "autotuner/configuration.h"
 #include "autotuner/goodput.h"
+#include "autotuner/throughput.h"
 
 namespace arbalest::autotuner {
 
@@ -16,6 +17,7 @@ struct Point {
   double rate = 0.0;   // examples per second, the median of the windows
   double error = 0.0;  // relative standard error of the rate
   int windows = 0;
+  std::vector<Window> measurements{};  // the windows that a search measured in its probe
 };
 
 class Curve {

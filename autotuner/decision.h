@@ -34,6 +34,10 @@ struct Evidence {
   int probes = 0;            // probes of the present search, including this decision's
   int probe_limit = 0;       // limit of probes in every search
   int measured_windows = 0;  // all windows spent on probes since the run began, without those after resizes
+  // Of the present search: windows that were repeated because other programs had disturbed them, and the part of the
+  // processor time that the run wanted but did not get; none if it is not known.
+  int disturbed_windows = 0;
+  std::optional<double> lost{};
   // These are none if throughput decides, or decides for now because the noise scale is unknown.
   std::optional<double> noise_scale{};      // examples
   std::optional<double> efficiency{};       // at the count of the decision

@@ -97,13 +97,23 @@ std::string explain_outcome(const Outcome& outcome, const Curve& curve, const Se
                        describe(best.configuration));
   }
   const std::string end = outcome.more_to_try ? fmt::format("the limit of {} probes is reached", outcome.probes)
-                                              : fmt::format("no other{} can be more than {:.0f} % {}",
-                                                            outcome.extent == Extent::kAround ? " beside it" : "",
-                                                            100.0 * options.tolerance, better(objective));
+                                              : fmt::format(
+                                                    "no other{} should be more than {:.0f} % {}, by rates known to "
+                                                    "{:.1f} %",
+                                                    outcome.extent == Extent::kAround ? " beside it" : "",
+                                                    100.0 * options.tolerance, better(objective), 100.0 * best.error);
   return fmt::format("{}, the most of all that were tried, and {}", reached(best, objective), end);
 }
 
 }  // namespace
+
+std::string explain_disturbance(const QuietWindows& quiet) {
+  if (quiet.is_quiet()) return "";
+  return fmt::format(
+      "; but the machine was busy: other programs took {:.0f} % of the processor time that the run wanted, so this "
+      "holds beside them only",
+      100.0 * quiet.all().lost_share());
+}
 
 std::string explain_choice(const Outcome& outcome, const Curve& curve, const SearchOptions& options) {
   const Objective& objective = options.objective;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "autotuner/quiet_windows.h"
 #include "autotuner/search.h"
 
 namespace arbalest::autotuner {
@@ -23,6 +24,9 @@ struct Outcome {
   bool more_to_try = false;  // whether another count was still worth a probe at the end
   int probes = 0;
 };
+
+// What follows the explanation of a choice if the machine did not become quiet: "; other programs took 30 % of ...".
+std::string explain_disturbance(const QuietWindows& quiet);
 
 std::string explain_choice(const Outcome& outcome, const Curve& curve, const SearchOptions& options);
 

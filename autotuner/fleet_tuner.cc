@@ -48,9 +48,10 @@ FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kind
   take_next_turn();
 }
 
-std::optional<FleetDecision> FleetTuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {
+std::optional<FleetDecision> FleetTuner::add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                             const ProcessorUse& processor) {
   if (turn_is_over_) take_next_turn();
-  const std::optional<Decision> step = tuner_.add(tasks, examples, seconds);
+  const std::optional<Decision> step = tuner_.add(tasks, examples, seconds, processor);
   if (!step) return std::nullopt;
   return carry(*step);
 }
@@ -104,6 +105,7 @@ void FleetTuner::take_next_turn() {
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     if (i != kind) options.other_learners += kinds_[i].devices * present_[i].learners;
   }
+  earlier_turns_were_quiet_ = is_quiet();
   tuner_ = Tuner(options, kinds_[kind].space, present_[kind].learners, Extent::kAround);
   if (efficiency_) tuner_.set_efficiency(*efficiency_);
 }

@@ -40,13 +40,20 @@ class FleetTuner {
   // By kind: the configuration to run now; before the first decision, the configuration that the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }
 
-  std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds);
+  std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                   const ProcessorUse& processor = {});
+  // Whether add() with the same numbers will complete a window.
+  bool completes_window(std::int64_t tasks, std::int64_t examples, double seconds) const {
+    return tuner_.completes_window(tasks, examples, seconds);
+  }
   // As Tuner::out_of_memory(), for the latest resize.
   FleetDecision out_of_memory();
   // As Tuner::set_efficiency(), for all devices and kinds together.
   void set_efficiency(const Efficiency& efficiency);
 
   bool searching() const noexcept { return turns_left_ > 0 || turn_is_over_ || tuner_.searching(); }
+  // Whether the machine was quiet in all turns.
+  bool is_quiet() const { return earlier_turns_were_quiet_ && tuner_.quiet().is_quiet(); }
   // The tuner of the present or last turn. `arbalest tune` prints its measurements.
   const Tuner& tuner() const noexcept { return tuner_; }
   // By kind: the configurations while the devices whose turn it is have `learners`, which must be in their space.
@@ -64,6 +71,7 @@ class FleetTuner {
   std::vector<Configuration> present_;
   int began_with_ = 0;  // learners at the start of the present turn
   int turns_left_;
+  bool earlier_turns_were_quiet_ = true;
   bool rests_ = false;         // whether every kind has had its turn
   bool turn_is_over_ = false;  // whether the next turn begins as soon as the last resize has worked
 };

@@ -31,23 +31,33 @@ void WindowMeter::restart(int learners) {
   tasks_ = 0;
   examples_ = 0;
   seconds_ = 0.0;
+  processor_ = {};
 }
 
-std::optional<double> WindowMeter::add(std::int64_t tasks, std::int64_t examples, double seconds) {
+bool WindowMeter::completes(std::int64_t tasks, std::int64_t examples, double seconds) const {
+  const double all_seconds = seconds_ + seconds;
+  if (all_seconds <= 0.0 || all_seconds < options_.seconds) return false;
+  return examples_ + examples > 0 && tasks_ + tasks >= std::int64_t{options_.rounds} * learners_;
+}
+
+std::optional<Window> WindowMeter::add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                       const ProcessorUse& processor) {
+  const bool is_complete = completes(tasks, examples, seconds);
   tasks_ += tasks;
   examples_ += examples;
   seconds_ += seconds;
-  if (seconds_ <= 0.0 || seconds_ < options_.seconds) return std::nullopt;
-  if (examples_ == 0 || tasks_ < std::int64_t{options_.rounds} * learners_) return std::nullopt;
-  const double rate = static_cast<double>(examples_) / seconds_;
+  processor_.add(processor);
+  if (!is_complete) return std::nullopt;
+  const Window window{static_cast<double>(examples_) / seconds_, processor_};
   tasks_ = 0;
   examples_ = 0;
   seconds_ = 0.0;
+  processor_ = {};
   if (settling_ > 0) {
     --settling_;
     return std::nullopt;
   }
-  return rate;
+  return window;
 }
 
 double median(std::vector<double> values) {

@@ -21,6 +21,33 @@ struct WindowOptions {
   int settling = 2;       // windows ignored after a change of the count
 };
 
+// Processor seconds of the process while windows were measured, as engine/host/processor_time.h defines them. The
+// caller measures them; here they are data.
+struct ProcessorUse {
+  double seconds = 0.0;  // duration of what was measured; 0: nothing is known
+  double used = 0.0;
+  double lost = 0.0;  // to other programs
+
+  void add(const ProcessorUse& more) {
+    seconds += more.seconds;
+    used += more.used;
+    lost += more.lost;
+  }
+  bool is_known() const { return seconds > 0.0 && used > 0.0; }
+  // The part of what the process wanted that it did not get.
+  double lost_share() const { return used + lost > 0.0 ? lost / (used + lost) : 0.0; }
+};
+
+struct Window {
+  double rate = 0.0;  // examples per second
+  ProcessorUse processor{};
+
+  // Examples per processor second; none if the processor time is not known.
+  std::optional<double> per_processor_second() const {
+    return processor.is_known() ? std::optional(rate * processor.seconds / processor.used) : std::nullopt;
+  }
+};
+
 // Divides completed work into windows.
 class WindowMeter {
  public:
@@ -28,9 +55,12 @@ class WindowMeter {
 
   // `learners` (over all devices) train from now on: drops the open window and starts to settle.
   void restart(int learners);
-  // `tasks` with `examples` have ended in the last `seconds`. Returns the window's examples per second if this
-  // completes a window after settling.
-  std::optional<double> add(std::int64_t tasks, std::int64_t examples, double seconds);
+  // Whether add() with the same numbers will complete a window, for which the processor time should be read.
+  bool completes(std::int64_t tasks, std::int64_t examples, double seconds) const;
+  // `tasks` with `examples` have ended in the last `seconds`. `processor`: since its last reading, or nothing. Returns
+  // the window if this completes a window after settling.
+  std::optional<Window> add(std::int64_t tasks, std::int64_t examples, double seconds,
+                            const ProcessorUse& processor = {});
 
  private:
   WindowOptions options_;
@@ -39,6 +69,7 @@ class WindowMeter {
   std::int64_t tasks_ = 0;
   std::int64_t examples_ = 0;
   double seconds_ = 0.0;
+  ProcessorUse processor_;
 };
 
 // The median; of an even number of values the lower middle one. `values` must not be empty.

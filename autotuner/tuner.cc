@@ -38,6 +38,7 @@ Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std:
       space_(std::move(space)),
       meter_(options.window),
       extent_(extent),
+      quiet_(options.quiet),
       next_look_(kFirstLook),
       next_look_back_(kFirstLookBack),
       patience_(kFirstPatience) {
@@ -55,27 +56,36 @@ Tuner::Tuner(const TunerOptions& options, std::vector<Configuration> space, std:
 
 void Tuner::settle() { meter_.restart(options_.devices * present_.learners + options_.other_learners); }
 
-std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, double seconds) {
-  const std::optional<double> rate = meter_.add(tasks, examples, seconds);
-  if (!rate) return std::nullopt;
+std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                   const ProcessorUse& processor) {
+  const std::optional<Window> window = meter_.add(tasks, examples, seconds, processor);
+  if (!window) return std::nullopt;
   if (watch_) ++windows_since_choice_;
   switch (state_) {
     case State::kProbing:
-      return probe(*rate);
+      return probe(*window);
     case State::kReturning:
       return next();
     case State::kWatching:
       break;
   }
-  return watch(*rate);
+  return passes_over(*window) ? std::nullopt : watch(window->rate);
+}
+
+bool Tuner::passes_over(const Window& window) {
+  const bool is_disturbed = window.processor.is_known() && window.processor.lost_share() > options_.quiet.most_lost;
+  disturbed_in_a_row_ = is_disturbed ? disturbed_in_a_row_ + 1 : 0;
+  return is_disturbed && disturbed_in_a_row_ <= options_.quiet.most_repeats;
 }
 
 void Tuner::set_efficiency(const Efficiency& efficiency) {
   options_.search.objective = Objective(efficiency, options_.devices, options_.other_learners);
 }
 
-std::optional<Decision> Tuner::probe(double rate) {
-  rates_.push_back(rate);
+std::optional<Decision> Tuner::probe(const Window& window) {
+  if (!quiet_.counts(window)) return std::nullopt;
+  rates_.push_back(window.rate);
+  windows_.push_back(window);
   ++measured_windows_;
   if (!is_enough()) return std::nullopt;
   curve_.set(measured());
@@ -85,7 +95,7 @@ std::optional<Decision> Tuner::probe(double rate) {
 
 Point Tuner::measured() const {
   const auto windows = static_cast<int>(rates_.size());
-  return {present_, median(rates_), median_error(noise_.with(rates_), windows), windows};
+  return {present_, median(rates_), median_error(noise_.with(rates_), windows), windows, windows_};
 }
 
 // Whether the probe's windows agree and their median is exact, or clearly worse than the best.
@@ -107,6 +117,8 @@ bool Tuner::is_enough() const {
 
 Decision Tuner::next() {
   rates_.clear();
+  windows_.clear();
+  quiet_.begin_measurement();
   if (looking_back_) {
     looking_back_ = false;
     if (choose(curve_, incumbent_->configuration.learners, options_.search).configuration ==
@@ -142,7 +154,7 @@ Decision Tuner::finish() {
   more_to_try_ = next_worth_trying().has_value();
   const Outcome outcome{
       .chosen = chosen, .incumbent = incumbent_, .extent = extent_, .more_to_try = more_to_try_, .probes = probes_};
-  return go(chosen.configuration, true, explain_choice(outcome, curve_, options_.search));
+  return go(chosen.configuration, true, explain_choice(outcome, curve_, options_.search) + explain_disturbance(quiet_));
 }
 
 void Tuner::plan_next_search(bool changed) {
@@ -191,6 +203,7 @@ void Tuner::begin_search(int windows) {
   const std::vector<double> rates = watch_->last(windows);
   const auto known = static_cast<int>(rates.size());
   extent_ = Extent::kAround;
+  quiet_.begin_search();
   noise_ = NoiseEstimate();
   noise_.add(rates);
   curve_ = Curve();
@@ -218,6 +231,7 @@ Decision Tuner::follow_efficiency() {
   const double moved = incumbent_->rate / last.find(present_.learners)->rate;
   for (Point point : last.points()) {
     point.rate *= moved;
+    point.measurements.clear();
     if (point.configuration != present_) curve_.set(point);
   }
   Decision decision = next();
@@ -258,6 +272,7 @@ Decision Tuner::out_of_memory() {
   if (remembered_ && is_lost(remembered_->configuration)) remembered_.reset();
   looking_back_ = false;
   rates_.clear();
+  windows_.clear();
   curve_.drop_if(is_lost);
   if (incumbent_ && is_lost(incumbent_->configuration)) incumbent_.reset();
   state_ = State::kReturning;
@@ -271,7 +286,9 @@ Evidence Tuner::evidence() const {
   Evidence evidence{.noise = noise_.with({}),
                     .probes = probes_,
                     .probe_limit = probe_limit(octaves_),
-                    .measured_windows = measured_windows_};
+                    .measured_windows = measured_windows_,
+                    .disturbed_windows = quiet_.left_out()};
+  if (quiet_.is_known()) evidence.lost = quiet_.all().lost_share();
   if (const Point* here = curve_.find(present_.learners)) {
     evidence.rate = here->rate;
     evidence.windows = here->windows;

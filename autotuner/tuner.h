@@ -6,7 +6,9 @@
 //   1. Before the run: give the constructor the space, which follows from the job's bounds, the memory forecast's
 //      largest count and the batches of an epoch. The run begins with first(), or is refused if that does not fit.
 //   2. After every scheduler.advance() and drain() of training: call add() with the Progress they returned and the
-//      seconds they took. The seconds of evaluations, checkpoints and resizes are left out.
+//      seconds they took. The seconds of evaluations, checkpoints and resizes are left out. If completes_window() says
+//      so, add the processor time of the process since its last reading, so that windows that other programs have
+//      disturbed are known (quiet_windows.h).
 //   3. If add() returns a decision: log it. Unless its action is kKeep, resize at the next averaging point to
 //      decision.to. A resize that works need not be reported. Windows count again after a settling time.
 //   4. If a resize runs out of memory: call out_of_memory(), and carry out and log its decision instead. That decision
@@ -26,6 +28,8 @@
 //     down may be gone.
 //   - when the noise scale has moved (Efficiency::has_moved_to) and, with the rates of the last search, another count
 //     is better by more than the hysteresis, or an unmeasured count may be. These rates need no new probe.
+// A search repeats disturbed windows. While the tuner watches, it passes over disturbed windows up to as many in a row:
+// what lasts longer is a new state of the machine, to which the run adapts.
 // After a search that changes nothing the next one waits longer (up to 800 windows). Searches of the last three kinds
 // wait until there was no more than one resize per 100 windows, so that noise and drift do not lead to oscillation.
 #pragma once
@@ -38,6 +42,7 @@
 
 #include "autotuner/curve.h"
 #include "autotuner/decision.h"
+#include "autotuner/quiet_windows.h"
 #include "autotuner/search.h"
 #include "autotuner/throughput.h"
 #include "autotuner/watch.h"
@@ -47,6 +52,7 @@ namespace arbalest::autotuner {
 struct TunerOptions {
   WindowOptions window;
   SearchOptions search;
+  QuietOptions quiet;
   int devices = 1;            // number of devices that change together; `learners` is per device
   int other_learners = 0;     // learners of the other devices
   int fewest_windows = 5;     // fewest windows of a probe; the first probe takes nine, to learn the noise
@@ -68,7 +74,13 @@ class Tuner {
   const Configuration& present() const noexcept { return present_; }
 
   // Reports that `tasks` (mini-batches) with `examples` ended in the last `seconds`, over all devices.
-  std::optional<Decision> add(std::int64_t tasks, std::int64_t examples, double seconds);
+  // `processor`: the processor time since its last reading, or nothing.
+  std::optional<Decision> add(std::int64_t tasks, std::int64_t examples, double seconds,
+                              const ProcessorUse& processor = {});
+  // Whether add() with the same numbers will complete a window.
+  bool completes_window(std::int64_t tasks, std::int64_t examples, double seconds) const {
+    return meter_.completes(tasks, examples, seconds);
+  }
   // Reports that the latest resize ran out of memory. The failed count is never tried again; if the resize grew, nor is
   // any count above it. A resize to fewer learners can fail because a different thread count needs new learners, so old
   // and new ones coexist. Throws std::logic_error if the last decision was to keep.
@@ -84,6 +96,8 @@ class Tuner {
   const Objective& objective() const noexcept { return options_.search.objective; }
   int probes() const noexcept { return probes_; }
   int measured_windows() const noexcept { return measured_windows_; }
+  // What the present or last search left out, and whether the machine was quiet.
+  const QuietWindows& quiet() const noexcept { return quiet_; }
   // Counts that may still be tried.
   const std::vector<Configuration>& space() const noexcept { return space_; }
 
@@ -91,7 +105,8 @@ class Tuner {
   enum class State { kProbing, kReturning, kWatching };
 
   void settle();
-  std::optional<Decision> probe(double rate);
+  std::optional<Decision> probe(const Window& window);
+  bool passes_over(const Window& window);
   std::optional<Decision> watch(double rate);
   double goodput(const Point& point) const { return objective().goodput(point.configuration, point.rate); }
   bool may_look() const;
@@ -125,7 +140,9 @@ class Tuner {
   Extent extent_;
   Curve curve_;
   NoiseEstimate noise_;
-  std::vector<double> rates_;        // windows of the present probe
+  std::vector<double> rates_;    // windows of the present probe
+  std::vector<Window> windows_;  // likewise, with their processor time
+  QuietWindows quiet_;
   std::optional<Point> incumbent_;   // the previous choice; none in the first search
   double incumbent_baseline_ = 0.0;  // its rate when it was chosen
   bool looking_back_ = false;        // whether the present probe tries the remembered count
@@ -133,6 +150,7 @@ class Tuner {
   int measured_windows_ = 0;
 
   std::optional<Watch> watch_;       // set once there is a choice
+  int disturbed_in_a_row_ = 0;       // windows that the watch has passed over
   Efficiency chosen_by_;             // the efficiency known at that choice
   bool more_to_try_ = false;         // whether another count was still worth a probe when the last search ended
   std::optional<Point> remembered_;  // an earlier choice that was faster than the present one

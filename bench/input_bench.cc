@@ -63,6 +63,7 @@ class Decoding {
  public:
   Decoding(const jobs::DataOptions& data, const std::string& data_root)
       : framing_{.resize = data.resize, .random_crop = {}, .seed = 0},
+        rules_(data.pixels),
         target_{static_cast<int>(data.input.image()[2]), static_cast<int>(data.input.image()[1])},
         example_(data.input) {
     const dataflow::ImageFilesSource source{std::filesystem::path(data_root) / data.directory, data.train, data.test};
@@ -76,7 +77,8 @@ class Decoding {
       eighths_.push_back(eighths(file));
       files_.push_back(std::move(file));
     }
-    images_.emplace("decoding", data.input, data.normalization, std::move(examples), framing_, data.on_unreadable);
+    images_.emplace("decoding", data.input, data.normalization, std::move(examples), framing_, rules_,
+                    data.on_unreadable);
   }
 
   std::int64_t images() const { return std::ssize(files_); }
@@ -85,7 +87,12 @@ class Decoding {
   }
   void decode() {
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      dataflow::decode_image(files_[i], 3, [&](dataflow::ImageSides) { return eighths_[i] / kEighths; });
+      const auto all = [&](dataflow::ImageSides sides) {
+        const auto scaled = [&](int side) { return static_cast<int>(side * eighths_[i] / kEighths); };
+        return dataflow::WantedPart{{0.0, 0.0, static_cast<double>(sides.width), static_cast<double>(sides.height)},
+                                    {scaled(sides.width), scaled(sides.height)}};
+      };
+      dataflow::decode_image(files_[i], 3, rules_, all);
     }
   }
   void decode_by_library() {
@@ -94,18 +101,18 @@ class Decoding {
 
  private:
   static constexpr std::int64_t kFiles = 64;
-  static constexpr double kEighths = 8.0;
+  static constexpr unsigned kEighths = 8;
 
   // Returns the scale at which the dataset decodes the file.
   unsigned eighths(std::span<const std::uint8_t> file) const {
-    const auto choose_scale = [&](dataflow::ImageSides sides) {
-      const dataflow::CropBox box = frame(framing_, sides, target_, {});
-      return std::min(1.0, std::max(target_.width / box.width, target_.height / box.height));
+    const auto choose = [&](dataflow::ImageSides sides) {
+      return dataflow::WantedPart{frame(framing_, sides, target_, {}), target_};
     };
-    return static_cast<unsigned>(std::lround(kEighths * dataflow::decode_image(file, 3, choose_scale).scale));
+    return static_cast<unsigned>(std::lround(kEighths * dataflow::decode_image(file, 3, rules_, choose).scale));
   }
 
   dataflow::Framing framing_;
+  dataflow::PixelRules rules_;
   dataflow::ImageSides target_;
   dataflow::Example example_;
   std::vector<std::uint8_t> pixels_;

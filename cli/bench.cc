@@ -108,6 +108,7 @@ int bench(const BenchArguments& arguments) {
   const std::atomic<int>& stop_signal =
       catch_stop_signals("arbalest: stopped at once; the runs that have ended are kept\n");
   const jobs::BenchPlan plan = jobs::plan_bench(arguments.request);
+  log_warnings(plan.warnings);
   const jobs::OutputDirectory directory(arguments.output, "bench-" + plan.cases.front().job);
   check_directory(directory, arguments.resume);
   jobs::BenchContext context;

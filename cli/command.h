@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
@@ -18,7 +19,8 @@ struct Command {
 // that the command still does. fmt::print would throw.
 inline void print_result(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-Command add_train(CLI::App& program);
+// `name`: of the program, as the user called it.
+Command add_train(CLI::App& program, const std::string& name);
 Command add_evaluate(CLI::App& program);
 Command add_export(CLI::App& program);
 Command add_import(CLI::App& program);

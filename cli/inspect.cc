@@ -7,6 +7,7 @@
 #include <spdlog/spdlog.h>
 
 #include "cli/command.h"
+#include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "jobs/options/load_job.h"
@@ -23,6 +24,7 @@ constexpr int kMostDevices = 100'000;
 
 struct InspectArguments {
   JobArguments job;
+  std::string data_root;
   bool json = false;
   bool expand = false;
   std::optional<std::string> links;  // with it, the table of parallelism is printed
@@ -43,6 +45,7 @@ jobs::AssumedDevices assumed_devices(const InspectArguments& arguments) {
 
 int inspect(const InspectArguments& arguments) {
   if (arguments.expand) {
+    log_warnings(load(arguments.job).warnings);
     fmt::print("{}", jobs::expand_job(jobs::read_job_file(arguments.job.path), arguments.job.overrides));
     return kOk;
   }
@@ -56,7 +59,8 @@ int inspect(const InspectArguments& arguments) {
     print(costs, arguments.json);
     return kOk;
   }
-  const jobs::Inspection inspection = jobs::inspect(job);
+  jobs::Inspection inspection = jobs::inspect(job);
+  inspection.classes = jobs::find_class_table(job.data, data_root(arguments.data_root), inspection.warnings);
   log_warnings(inspection.warnings);
   print(inspection, arguments.json);
   return kOk;
@@ -76,6 +80,7 @@ void add_assumed_devices(CLI::App& command, InspectArguments& arguments, CLI::Op
                              .add_option("--devices-assumed", arguments.devices,
                                          fmt::format("Number of devices for --links, from 2 to {}", kMostDevices))
                              ->type_name("P")
+                             ->check(check_decimal)
                              ->check(CLI::Range(2, kMostDevices))
                              ->needs(links);
   links->needs(devices);
@@ -91,13 +96,15 @@ void add_assumed_devices(CLI::App& command, InspectArguments& arguments, CLI::Op
 Command add_inspect(CLI::App& program) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = program.add_subcommand(
-      "inspect", "Show a job's layers, shapes, parameters, FLOPs, bytes, how many learners fit, and learning rate");
+      "inspect",
+      "Show a job's layers, shapes, parameters, FLOPs, bytes, how many learners fit, learning rate and classes");
   command->footer(
       "Examples:\n"
       "  arbalest inspect configs/lenet-mnist.txtpb --set training.batch_size=64\n"
       "  arbalest inspect configs/lenet-mnist.txtpb --links 12GB/s,5us --devices-assumed 4\n\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
+  add_data_root(*command, arguments->data_root);
   CLI::Option* json = command->add_flag("--json", arguments->json, "Print JSON");
   CLI::Option* expand =
       command

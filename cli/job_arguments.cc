@@ -1,11 +1,13 @@
 #include "cli/job_arguments.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include "jobs/options/load_job.h"
+#include "jobs/options/text/octal_numbers.h"
 
 namespace arbalest::cli {
 
@@ -46,6 +48,12 @@ std::string check_name(const std::string& name) {
   if (name.empty()) return "the name is empty; is a variable of the shell not set?";
   if (name.starts_with('-')) return fmt::format("'{}' is no name; if it is meant, write './{}'", name, name);
   return "";
+}
+
+std::string check_decimal(const std::string& number) {
+  if (!jobs::has_leading_zero(number)) return "";
+  const std::size_t zeros = std::min(number.find_first_not_of('0'), number.size() - 1);
+  return fmt::format("{} has a leading zero, which could mean octal; write {}", number, number.substr(zeros));
 }
 
 jobs::JobOptions load(const JobArguments& arguments) { return jobs::load_job(arguments.path, arguments.overrides); }

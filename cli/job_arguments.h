@@ -31,6 +31,10 @@ void warn_of_unused_data_root(const jobs::JobOptions& job, const std::string& da
 // looks like an option (its own name was forgotten); else "".
 std::string check_name(const std::string& name);
 
+// For arguments that are whole numbers: CLI11 would read one with a leading zero as octal. Returns what is wrong with
+// such a number; else "".
+std::string check_decimal(const std::string& number);
+
 // Reads the job; throws as jobs::load_job does.
 jobs::JobOptions load(const JobArguments& arguments);
 

@@ -78,6 +78,7 @@ ordered_json environment_report() {
           {"operating_system", operating_system()},
           {"processor", engine::host::processor_name()},
           {"instruction_sets", engine::host::instruction_sets()},
+          {"instruction_sets_in_force", engine::instruction_sets_in_force()},
           {"allowed_cores", engine::host::allowed_cores()},
           {"usable_cores", engine::host::usable_cores()},
           {"available_memory_bytes", engine::host::available_memory_bytes()},

@@ -80,10 +80,11 @@ int run(int argc, char** argv) {
   program.footer(kExitCodesHelp);
   program.set_version_flag("-v,--version", fmt::format("arbalest {} ({})", ARBALEST_VERSION, jobs::source_commit()));
   program.require_subcommand(1);
-  const std::vector<Command> commands = {
-      add_train(program),   add_evaluate(program), add_predict(program), add_runs(program), add_validate(program),
-      add_inspect(program), add_tune(program),     add_bench(program),   add_data(program), add_devices(program),
-      add_env(program),     add_export(program),   add_import(program),  add_help(program)};
+  const std::vector<Command> commands = {add_train(program, argv[0]), add_evaluate(program), add_predict(program),
+                                         add_runs(program),           add_validate(program), add_inspect(program),
+                                         add_tune(program),           add_bench(program),    add_data(program),
+                                         add_devices(program),        add_env(program),      add_export(program),
+                                         add_import(program),         add_help(program)};
   if (argc < 2) {
     std::fputs(program.help().c_str(), stderr);
     return kUsageError;

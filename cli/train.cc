@@ -11,14 +11,17 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
+#include "cli/next_commands.h"
 #include "cli/processes.h"
 #include "cli/stop_signals.h"
 #include "engine/error.h"
+#include "engine/process/packing.h"
 #include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/messages/source_commit.h"
 #include "jobs/report/console_reporter.h"
 #include "jobs/report/output_file.h"
 #include "jobs/report/prometheus/prometheus_file.h"
+#include "jobs/report/reopen/next_steps.h"
 #include "jobs/report/reopen/run_place.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
@@ -32,6 +35,7 @@ namespace arbalest::cli {
 namespace {
 
 struct TrainArguments {
+  std::string program;  // as the user called it
   JobArguments job;
   std::string output;
   std::string data_root;
@@ -124,26 +128,80 @@ void watch(jobs::Trace& trace, jobs::RunContext& context) {
   context.observers.insert(context.observers.begin(), &trace);
 }
 
-// Tells the user of a diverged run what may help.
-void advise(const jobs::JobOptions& job, const jobs::RunSummary& summary, const std::vector<std::string>& overrides) {
-  const std::string advice = jobs::advice_about_settings(job, summary, overrides);
-  if (!advice.empty()) spdlog::warn("{}", advice);
+// The next command of the user begins with these.
+TrainCommand command_of(const TrainArguments& arguments) {
+  TrainCommand command{.program = arguments.program, .job = arguments.job.path, .settings = arguments.job.overrides};
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) command.options.insert(command.options.end(), {name, value});
+  };
+  add("--data-root", arguments.data_root);
+  add("--prometheus", arguments.prometheus);
+  if (arguments.no_graph) command.options.emplace_back("--no-graph");
+  if (arguments.no_cache) command.options.emplace_back("--no-cache");
+  return command;
 }
 
-// Rank 0 opens the run's directory. All processes get the state that the run goes on from. Returns why nothing is left
-// to train; "" if something is.
-std::string share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
-                        jobs::RunPlace& place) {
+// Prints what may be done next with the run in `directory`.
+void print_next(const TrainArguments& arguments, const engine::process::World& world, const std::string& directory,
+                const jobs::NextSteps& steps) {
+  if (arguments.quiet) return;
+  const std::string commands = next_commands(command_of(arguments), directory, steps);
+  if (commands.empty()) return;
+  const char* launcher = world.size() > 1 ? " (train: with mpirun or srun, as before)" : "";
+  const std::string text = fmt::format("next{}:\n{}", launcher, commands);
+  std::fwrite(text.data(), 1, text.size(), stderr);  // fmt::print would throw
+}
+
+// Tells the user what may be done next with the run in `directory`, which has ended, and what may help if it diverged.
+void advise(const TrainArguments& arguments, const engine::process::World& world, const jobs::JobOptions& job,
+            const jobs::RunSummary& summary, const std::string& directory) {
+  if (summary.status == jobs::RunStatus::kDiverged) {
+    const std::string advice = jobs::advice_about_settings(job, summary, arguments.job.overrides);
+    if (!advice.empty()) spdlog::warn("{}", advice);
+  }
+  print_next(arguments, world, directory, jobs::next_steps(job, summary, directory));
+}
+
+// Rank 0 opens the run's directory. All processes get the state that the run goes on from, and why nothing is left to
+// train, if nothing is.
+void share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
+                 jobs::RunPlace& place) {
   jobs::together(world, [&] {
     if (world.rank() != 0) return;
     place = jobs::open_run_place({.output = arguments.output, .resume = arguments.resume}, job,
                                  [](const std::string& text) { spdlog::warn("{}", text); });
   });
-  world.broadcast(place.completed);
-  if (world.any_of(place.point ? 1 : 0) == 0) return place.completed;
+  world.broadcast(place.completed.text);
+  if (world.any_of(place.point ? 1 : 0) == 0) return;
   if (!place.point) place.point.emplace();
   jobs::broadcast_run(world, place.point->saved);
-  return place.completed;
+  std::string settings = engine::process::pack(place.point->settings);
+  world.broadcast(settings);
+  place.point->settings = engine::process::unpack(settings);
+}
+
+// Prepares the run to go on from the checkpoint in `place`, if there is one. The job is read once more if it must be
+// read with other settings there.
+void go_on(engine::process::World& world, const TrainArguments& arguments, const jobs::SourceText& source,
+           jobs::RunPlace& place, jobs::JobOptions& job, jobs::RunContext& context) {
+  if (!place.point) return;
+  const std::vector<std::string>& settings = place.point->settings;
+  if (!settings.empty()) {
+    std::vector<std::string> all = arguments.job.overrides;
+    all.insert(all.end(), settings.begin(), settings.end());
+    job = jobs::load_shared_job(world, source, all);
+  }
+  context.resumed = &place.point->saved;
+  context.resumed_path = place.point->path.string();
+}
+
+// Ends a command that has nothing to train.
+int end_completed(const TrainArguments& arguments, const engine::process::World& world, const jobs::JobOptions& job,
+                  const jobs::RunPlace& place) {
+  if (world.rank() != 0) return kOk;
+  print_result(place.completed.text + "\n");
+  print_next(arguments, world, place.directory->path().string(), jobs::next_steps_of(job, place.completed));
+  return kOk;
 }
 
 int exit_code_of(const jobs::RunSummary& summary) { return exit_code(summary.status, summary.stop_signal); }
@@ -154,7 +212,8 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   world.watch_stop(stop_signal);
   const std::atomic<int>& save_requests = catch_save_requests();
   require_same_arguments(world, arguments);
-  const jobs::JobOptions job = jobs::load_shared_job(world, arguments.job.path, arguments.job.overrides);
+  const jobs::SourceText source = jobs::read_shared_job_file(world, arguments.job.path);
+  jobs::JobOptions job = jobs::load_shared_job(world, source, arguments.job.overrides);
   if (job.sparse) jobs::together(world, [&] { check_sparse(arguments); });
   if (world.rank() == 0) warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
   jobs::RunContext context;
@@ -168,15 +227,9 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   Monitors monitors;
   open_monitors(world, arguments, monitors);
   jobs::RunPlace place;
-  const std::string completed = share_place(world, arguments, job, place);
-  if (!completed.empty()) {
-    if (world.rank() == 0) print_result(completed + "\n");
-    return kOk;
-  }
-  if (place.point) {
-    context.resumed = &place.point->saved;
-    context.resumed_path = place.point->path.string();
-  }
+  share_place(world, arguments, job, place);
+  if (!place.completed.text.empty()) return end_completed(arguments, world, job, place);
+  go_on(world, arguments, source, place, job, context);
   context.save_requests = &save_requests;
   context.output_directory = place.directory ? place.directory->path().string() : "";
   world.broadcast(context.output_directory);
@@ -201,18 +254,19 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
     directory.follow(*trace);
   }
   const jobs::RunSummary summary = jobs::train(job, context);
-  if (summary.status == jobs::RunStatus::kDiverged) advise(job, summary, arguments.job.overrides);
   if (trace && trace->dropped() > 0) {
     spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);
   }
+  advise(arguments, world, job, summary, directory.path().string());
   return exit_code_of(summary);
 }
 
 }  // namespace
 
-Command add_train(CLI::App& program) {
+Command add_train(CLI::App& program, const std::string& name) {
   auto arguments = std::make_shared<TrainArguments>();
+  arguments->program = name;
   CLI::App* command = program.add_subcommand("train", "Train the model of a job file and save it");
   command->footer(
       "Examples:\n"

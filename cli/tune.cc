@@ -95,9 +95,13 @@ void save(const auto& found, const std::filesystem::path& directory) {
   jobs::write_file(directory / kPicture, jobs::to_svg(found));
 }
 
-// Stores where later runs with `auto {}` begin. Failures are only warnings, because the answer is useful without the
-// cache.
+// Stores where later runs with `auto {}` begin, unless other programs had a part in the answer. Failures are only
+// warnings, because the answer is useful without the cache.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
+  if (!jobs::may_be_remembered(result)) {
+    spdlog::warn("the machine was busy, so runs with 'auto {{}}' do not learn of this");
+    return;
+  }
   const auto cache = learner_cache();
   if (!cache) {
     spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {}' do not learn of this");
@@ -160,12 +164,15 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
   context.stop_signal = &catch_stop_signals("arbalest: stopped at once; nothing more is kept\n");
   std::optional<jobs::TuneResult> found;
   const auto keep = [&](const jobs::TuneResult& result) {
+    const bool is_remembered = found && found->chosen == result.chosen && jobs::may_be_remembered(*found);
     found = result;
-    if (!arguments.no_cache) remember(job, result);
+    if (!arguments.no_cache && !is_remembered) remember(job, result);
     save(result, directory.path());
   };
   try {
-    found = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, tell);
+    const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, tell);
+    if (arguments.sweep && !result.sweep.empty()) keep(result);  // the sweep may have chosen anew
+    found = result;
   } catch (...) {
     if (found) print(*found, arguments);  // the sweep or the disk has failed, but the search has not
     throw;
@@ -175,7 +182,7 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
     return kSignalBase + found->signal;
   }
   print(*found, arguments);
-  if (arguments.sweep) save(*found, directory.path());
+  if (arguments.sweep && found->sweep.empty()) save(*found, directory.path());
   tell_where(directory.path());
   return found->signal == 0 ? kOk : kSignalBase + found->signal;
 }
@@ -202,6 +209,9 @@ Command add_tune(CLI::App& program) {
       "  arbalest tune configs/lenet-mnist.txtpb --sweep --output tuning   # tuning/tune.json and tune.svg\n"
       "  arbalest tune configs/lenet-mnist.txtpb --objective time-to-accuracy --target 0.99 --seeds 1..3\n"
       "\n"
+      "If other programs take more than 5 % of the processor time that the learners want, windows are repeated.\n"
+      "If the machine does not become quiet, the answer says so and is by processor time.\n"
+      "\n"
       "On Ctrl-C a time-to-accuracy study keeps the numbers of learners that are finished, a throughput\n"
       "search keeps nothing, and a sweep keeps the result of its search.\n"
       "\n"
@@ -209,7 +219,7 @@ Command add_tune(CLI::App& program) {
       "learners { per_device { auto {} } } searches while it trains. Its search starts at the result of an\n"
       "earlier tune with the same model, data, mini-batch size, precision, devices and version of\n"
       "Arbalest. These results are stored in arbalest/learners/ below $XDG_CACHE_HOME (default: ~/.cache);\n"
-      "results by time to accuracy are not.\n"
+      "results by time to accuracy, and of a busy machine, are not.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
@@ -234,9 +244,10 @@ Command add_tune(CLI::App& program) {
           "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number only "
           "if the spread over them allows it (default: the job's seed)")
       ->type_name("LIST");
-  command->add_flag("--sweep", arguments->sweep,
-                    "Measure every number of learners, not only those that the search needs (time-to-accuracy: 1, 2, 4 "
-                    "...)");
+  command->add_flag(
+      "--sweep", arguments->sweep,
+      "Compare every number of learners in turns, not only the best of the search, and print how much slower "
+      "the chosen one is (time-to-accuracy: every number instead of 1, 2, 4 ...)");
   command->add_flag("--no-cache", arguments->no_cache, "Do not store the result for later runs with auto {}");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return tune(*arguments); }};

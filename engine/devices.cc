@@ -10,6 +10,7 @@
 #include "engine/cpu/device/device.h"
 #include "engine/cpu/device/errors.h"
 #include "engine/cpu/exchange/device_exchange.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cuda_devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
@@ -107,8 +108,21 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
   }
 }
 
+std::vector<std::string> instruction_sets_in_force() {
+  std::vector<std::string> sets = host::instruction_sets();
+  std::erase_if(sets, [](const std::string& set) { return !cpu::limit_allows(set); });
+  return sets;
+}
+
 std::string precision_problem(const DeviceSpec& device, Precision precision) {
-  return precision_problem(device, precision, host::instruction_sets());
+  const std::vector<std::string> allowed = instruction_sets_in_force();
+  const std::string problem = precision_problem(device, precision, allowed);
+  const bool is_limited = !problem.empty() && precision_problem(device, precision, host::instruction_sets()).empty();
+  if (!is_limited) return problem;
+  return fmt::format(
+      "precision {} needs avx512_bf16, which this processor has, but ONEDNN_MAX_CPU_ISA or DNNL_MAX_CPU_ISA forbids it "
+      "(allowed: {}); unset the variable, name a GPU, as in devices: \"cuda:0\", or leave precision out",
+      to_string(precision), fmt::join(allowed, " "));
 }
 
 std::string precision_problem(const DeviceSpec& device, Precision precision,

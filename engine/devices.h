@@ -33,12 +33,16 @@ int core_count(const DeviceSpec& spec);
 // Throws ErrorKind::kInvalidJob if two devices share a core, are the same GPU, or are of different kinds.
 void check_disjoint(const std::vector<DeviceSpec>& devices);
 
+// The instruction sets of this processor (host::instruction_sets()) that the CPU's kernels may use: all of them, unless
+// oneDNN's environment variable ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA) limits them.
+std::vector<std::string> instruction_sets_in_force();
+
 // Returns why the device does not support `precision`, and what to do about it; "" if it does. GPUs of compute
 // capability 8.0 and newer, which Arbalest requires, support every precision. A CPU supports BF16 if it has
-// instructions for it. The job reader rejects jobs with this message. A device from open_device() computes in BF16
-// wherever oneDNN does, but without such instructions BF16 takes many times as long as FP32.
+// instructions for it that are in force. The job reader rejects jobs with this message. A device from open_device()
+// computes in BF16 wherever oneDNN does, but without such instructions BF16 takes many times as long as FP32.
 std::string precision_problem(const DeviceSpec& device, Precision precision);
-// As above, for a processor with these instruction sets (host::instruction_sets()).
+// As above, for a processor with these instruction sets.
 std::string precision_problem(const DeviceSpec& device, Precision precision,
                               std::span<const std::string> instruction_sets);
 

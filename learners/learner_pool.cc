@@ -20,7 +20,11 @@ LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, c
 }
 
 // Learners on a GPU have no compute threads, so they form one group.
-int LearnerPool::threads_for(int count) const { return device_.is_cuda() ? 1 : std::max(1, device_.cores() / count); }
+int LearnerPool::threads_for(int count) const {
+  if (device_.is_cuda()) return 1;
+  const int threads = std::max(1, device_.cores() / count);
+  return most_threads_ > 0 ? std::min(threads, most_threads_) : threads;
+}
 
 std::size_t LearnerPool::evaluation_weights_bytes() const {
   return static_cast<std::size_t>(training_plan().parameters().elements()) * sizeof(float);

@@ -49,6 +49,9 @@ class LearnerPool {
     return active().learners().first(static_cast<std::size_t>(count_));
   }
   int count() const noexcept { return count_; }
+  // From now on no learner has more than `most` threads; 0: as many as the cores give, which is the rule at first. Call
+  // it before prepare(); learners with other threads are other learners.
+  void limit_threads(int most) noexcept { most_threads_ = most; }
   // Threads of each of `count` learners. Learner counts with equal threads per learner share their learners.
   int threads_for(int count) const;
   // The devices of a split model, which must run their mini-batches together; null if the model is not split.
@@ -79,6 +82,7 @@ class LearnerPool {
   std::map<int, std::unique_ptr<LearnerGroup>> groups_;  // by threads per learner
   LearnerGroup* active_ = nullptr;
   int count_;
+  int most_threads_ = 0;
 };
 
 }  // namespace arbalest::learners

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 
 namespace arbalest::scheduler {
@@ -70,6 +71,21 @@ Epochs epochs_at(const LearningRateSchedule& schedule, double progress) {
   return {progress, std::max(0.0, progress - schedule.warm_up.epochs)};
 }
 
+// The factor of the curve, which starts anew at the last restart before `progress`.
+double factor_at(const LearningRateSchedule& schedule, double progress) {
+  const Epochs now = epochs_at(schedule, progress);
+  const auto after = std::ranges::upper_bound(schedule.restarts, progress, {}, &Restart::epoch);
+  if (after == schedule.restarts.begin()) {
+    return std::visit([&](const auto& shape) { return factor_at(shape, now); }, schedule.curve);
+  }
+  const Restart& restart = *std::prev(after);
+  const auto anew = [&](auto shape) {
+    if constexpr (requires { shape.final_factor; }) shape.epochs = restart.epochs;
+    return factor_at(shape, Epochs{progress, progress - restart.epoch});
+  };
+  return restart.factor * std::visit(anew, schedule.curve);
+}
+
 struct CurveName {
   std::string_view operator()(const FixedRate& /*curve*/) const { return "fixed"; }
   std::string_view operator()(const InverseDecay& /*curve*/) const { return "inverse"; }
@@ -86,6 +102,21 @@ struct CurveName {
 }  // namespace
 
 std::string_view name_of(const LearningRateCurve& curve) { return std::visit(CurveName(), curve); }
+
+std::optional<CurveEnd> end_of(const LearningRateCurve& curve) {
+  const auto end = [](const auto& shape) -> std::optional<CurveEnd> {
+    if constexpr (requires { shape.final_factor; }) return CurveEnd{shape.epochs, shape.final_factor};
+    return std::nullopt;
+  };
+  return std::visit(end, curve);
+}
+
+std::optional<CurveEnd> LearningRateSchedule::end() const {
+  std::optional<CurveEnd> end = end_of(curve);
+  if (!end) return std::nullopt;
+  if (restarts.empty()) return CurveEnd{warm_up.epochs + end->epochs, end->factor};
+  return CurveEnd{restarts.back().epoch + restarts.back().epochs, restarts.back().factor * end->factor};
+}
 
 int LearningRateSchedule::drops_before(double progress) const {
   const Epochs now = epochs_at(*this, progress);
@@ -119,8 +150,7 @@ std::optional<double> LearningRateSchedule::epoch_of_drop(int number) const {
 }
 
 float LearningRateSchedule::at(double progress, int learners) const {
-  const Epochs now = epochs_at(*this, progress);
-  double rate = base * std::visit([&](const auto& shape) { return factor_at(shape, now); }, curve);
+  double rate = base * factor_at(*this, progress);
   if (progress < warm_up.epochs) {
     rate *= warm_up.start_factor + (1.0 - warm_up.start_factor) * progress / warm_up.epochs;
   }

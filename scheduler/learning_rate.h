@@ -56,7 +56,7 @@ struct ExponentialDecay {
   double factor = 1.0;  // of one epoch
 };
 
-// In the curves below, the learning rate stays at its last value once their epochs are over.
+// These three curves have an end: the learning rate stays at its last value once their epochs are over.
 struct PolynomialDecay {
   double epochs = 1.0;
   double power = 1.0;
@@ -97,6 +97,14 @@ using LearningRateCurve = std::variant<FixedRate, InverseDecay, StepDrops, Multi
 // The curve's name in a job file: "one_cycle".
 std::string_view name_of(const LearningRateCurve& curve);
 
+// The end of a curve that has one.
+struct CurveEnd {
+  double epochs = 0.0;
+  double factor = 0.0;  // factor of the base from then on
+};
+// Returns none for curves without an end.
+std::optional<CurveEnd> end_of(const LearningRateCurve& curve);
+
 // A linear rise before the curve begins, from start_factor times the curve's first learning rate to that learning rate
 // (Goyal et al. 2017).
 struct WarmUp {
@@ -104,15 +112,26 @@ struct WarmUp {
   double start_factor = 0.1;
 };
 
+// From `epoch` on, a curve with an end starts anew: a warm restart (Loshchilov and Hutter 2017, SGDR;
+// CosineAnnealingWarmRestarts), whose length and height are its own.
+struct Restart {
+  double epoch = 0.0;   // progress at which the curve starts anew; the warm-up counts
+  double epochs = 1.0;  // of the curve from there on
+  double factor = 1.0;  // multiplies the curve from there on, until the next restart
+};
+
 struct LearningRateSchedule {
   double base = 0.0;
   LearningRateCurve curve = FixedRate{};
   WarmUp warm_up = {};
   RateScaling with_learners = RateScaling::kSqrt;
-  std::optional<double> limit = {};  // largest value of the base scaled to the learners
+  std::optional<double> limit = {};    // largest value of the base scaled to the learners
+  std::vector<Restart> restarts = {};  // ascending epochs; only of curves with an end
 
   // The learning rate of each of `learners` learners. progress: at least 0.
   float at(double progress, int learners) const;
+  // The end of the curve after its last restart, in epochs of the run; none for curves without an end.
+  std::optional<CurveEnd> end() const;
   // Number of drops of a step or multistep curve that have taken effect; 0 for continuous curves. Averaging restarts
   // when the number changes (design: "Restart").
   int drops_before(double progress) const;

@@ -81,6 +81,7 @@ int verify(const VerifyArguments& arguments) {
     }
     fmt::print("{}\n", jobs::to_text(split));
   }
+  fmt::print("{}", jobs::to_text(result.classes, arguments.all ? result.classes.size() : kMostLines));
   return result.is_sound() ? kOk : kDataMissing;
 }
 
@@ -91,7 +92,7 @@ void add_convert(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data convert photos photo-records --train train.txt --test test.txt\n"
       "\n"
-      "Reads JPEG and PNG files in folders that are named after their classes, decodes each file to check\n"
+      "Reads JPEG, PNG and WebP files in folders that are named after their classes, decodes each file to check\n"
       "it, and writes train-*, test-*, with --validation also validation-*, and classes.txt for jobs with\n"
       "data { tfrecord { directory: ... } }.\n"
       "\n" +
@@ -109,6 +110,7 @@ void add_convert(CLI::App& data, Command& chosen) {
       ->check(check_name);
   command->add_option("--images-per-shard", arguments->images_per_shard, "Images per file (default: 1000)")
       ->type_name("N")
+      ->check(check_decimal)
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("--no-verify", arguments->no_verify,
                     "Check only the headers of the images; damaged images are then included");
@@ -122,6 +124,7 @@ void add_verify(CLI::App& data, Command& chosen) {
       "Example:\n"
       "  arbalest data verify configs/lenet-mnist.txtpb\n"
       "\n"
+      "Prints number, folder and name of each class.\n"
       "Lists the examples that cannot be read (the first one in an array or in a file of MNIST or CIFAR).\n"
       "Exits with 4 if there are any. So it does if a list of class names is wrong, or if RUN/job.txtpb is\n"
       "verified and the names are others than those of RUN/model.safetensors.\n"
@@ -129,7 +132,8 @@ void add_verify(CLI::App& data, Command& chosen) {
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
   add_data_root(*command, arguments->data_root);
-  command->add_flag("--all", arguments->all, "List all unreadable examples, not only the first 20 of a split");
+  command->add_flag("--all", arguments->all,
+                    "List all classes, and all unreadable examples, not only the first 20 of a split");
   chosen = {command, [arguments] { return verify(*arguments); }};
 }
 

@@ -81,7 +81,7 @@ int evaluate(EvaluateArguments arguments) {
       if (each.value && each.name != "loss") fmt::print("{}_{} {}\n", arguments.split, each.name, *each.value);
     }
     fmt::print("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.scores.loss()), result.examples);
-    if (result.classes) fmt::print("\n{}", jobs::class_report(*result.classes));
+    if (result.classes) fmt::print("\n{}", jobs::class_report(*result.classes, result.class_names));
   }
   return kOk;
 }
@@ -114,7 +114,7 @@ Command add_evaluate(CLI::App& program) {
       ->type_name("DIR")
       ->check(check_name);
   command->add_flag("--per-class", arguments->per_class,
-                    "Also print accuracy and precision by class, and the confusion matrix");
+                    "Also print precision, recall and F1 by class, their means, and the confusion matrix");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return evaluate(*arguments); }};
 }

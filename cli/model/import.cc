@@ -47,6 +47,8 @@ Command add_import(CLI::App& program) {
       "\n"
       "The directory holds job.txtpb, which lists the model's layers, and model.safetensors. A model with an\n"
       "operator that has no layer here is refused (exit code 3), and all such operators are listed.\n"
+      "\n"
+      "PyTorch's exporter folds batch norm into convolutions. A warning names the command that keeps it.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("MODEL", arguments->model, "ONNX file")->required()->check(check_name);
@@ -55,9 +57,10 @@ Command add_import(CLI::App& program) {
       ->required()
       ->check(check_name);
   command
-      ->add_option("--job", arguments->job,
-                   "Job file whose settings the new job gets, all but its model (default: usual settings, and images "
-                   "in the folder 'data')")
+      ->add_option(
+          "--job", arguments->job,
+          "Job file whose settings the new job gets, all but its model and initial weights, which may be missing "
+          "(default: usual settings, and images in the folder 'data')")
       ->type_name("JOB")
       ->check(check_name);
   return {command, [arguments] { return run_import(*arguments); }};

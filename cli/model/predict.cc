@@ -166,6 +166,7 @@ Outcome predict_lines(const PredictArguments& arguments, const jobs::DescribedMo
     outcome.is_whole = lines.write(text.line(*line, prediction)) && lines.flush();
     if (!outcome.is_whole) break;
   }
+  log_warnings(predictor.warnings());
   return outcome;
 }
 
@@ -190,6 +191,7 @@ Outcome predict_inputs(const PredictArguments& arguments, const jobs::DescribedM
     progress.show(example + 1);
     return outcome.is_whole;
   });
+  log_warnings(input.data->warnings());
   return outcome;
 }
 
@@ -280,12 +282,13 @@ Command add_predict(CLI::App& program) {
   add_run_arguments(*command, arguments->run);
   command
       ->add_option("INPUT", arguments->inputs,
-                   "Images (JPEG, PNG), folders of images, and text files with the path of an image per line, "
+                   "Images (JPEG, PNG, WebP), folders of images, and text files with the path of an image per line, "
                    "relative to their folder; or one array (.npy); or -, which reads paths from standard input and "
                    "answers each line at once")
       ->check([](const std::string& name) { return name == "-" ? "" : check_name(name); });
   command->add_option("--top", arguments->top, "Most probable classes to print (default: 5)")
       ->type_name("K")
+      ->check(check_decimal)
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--format", arguments->format, "Form of the lines (default: jsonl)")
       ->type_name("jsonl|csv|text")

@@ -44,7 +44,7 @@ struct ExamplePlace {
   std::uint32_t row = 0;
 };
 
-// Datasets are immutable: any number of threads may read at once.
+// The examples of a dataset do not change: any number of threads may read at once.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -62,6 +62,9 @@ class Dataset {
 
   // Whether mini-batches leave out an example whose read() throws ErrorKind::kData.
   virtual bool skips_unreadable() const noexcept { return false; }
+
+  // What reading has shown so far that the user should know: one line for each kind of problem.
+  virtual std::vector<std::string> warnings() const { return {}; }
 
   // Known host memory of the dataset, without stored_bytes().
   virtual std::size_t memory_bytes() const noexcept { return 0; }

@@ -32,6 +32,11 @@ class JoinedDataset final : public Dataset {
     behind < 0 ? first_->read_label(example, label) : second_->read_label(behind, label);
   }
   bool skips_unreadable() const noexcept override { return first_->skips_unreadable() || second_->skips_unreadable(); }
+  std::vector<std::string> warnings() const override {
+    std::vector<std::string> all = first_->warnings();
+    for (std::string& text : second_->warnings()) all.push_back(std::move(text));
+    return all;
+  }
   std::size_t memory_bytes() const noexcept override { return host_bytes(*first_) + host_bytes(*second_); }
 
  private:
@@ -41,13 +46,15 @@ class JoinedDataset final : public Dataset {
 
 }  // namespace
 
-std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second) {
+std::unique_ptr<Dataset> join(std::unique_ptr<Dataset> first, std::unique_ptr<Dataset> second,
+                              const engine::host::MemoryBudget& budget) {
   ARBALEST_CHECK(first->description() == second->description());
   auto* images = dynamic_cast<ByteImages*>(first.get());
   const auto* more = dynamic_cast<const ByteImages*>(second.get());
   if (images == nullptr || more == nullptr) {
     return std::make_unique<JoinedDataset>(std::move(first), std::move(second));
   }
+  budget.require(host_bytes(*first) + host_bytes(*second), second->name(), "use fewer examples, or more memory");
   images->append(*more);
   return first;
 }

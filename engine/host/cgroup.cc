@@ -137,10 +137,16 @@ void apply_version_2(CgroupLimits& limits, const std::string& directory) {
                read_field(directory + "/memory.stat", "inactive_file"));
 }
 
-}  // namespace
+// A group that encloses the process, in one of the mounted hierarchies.
+struct Group {
+  std::string directory;
+  bool is_version_2 = false;
+  bool cpu = false;     // whether it limits processor time
+  bool memory = false;  // whether it limits memory
+};
 
-CgroupLimits read_cgroup_limits(const std::string& root) {
-  CgroupLimits limits;
+std::vector<Group> enclosing_groups(const std::string& root) {
+  std::vector<Group> groups;
   const std::vector<Mount> mounts = read_mounts(root);
   std::ifstream file(root + "/proc/self/cgroup");  // "4:memory:/group" (version 1), "0::/group" (version 2)
   for (std::string line; std::getline(file, line);) {
@@ -152,17 +158,45 @@ CgroupLimits read_cgroup_limits(const std::string& root) {
     const bool cpu = lists(controllers, "cpu");
     const bool memory = lists(controllers, "memory");
     for (const Mount& mount : mounts) {
-      if (controllers.empty() && mount.type == "cgroup2") {
-        for (const std::string& directory : group_directories(root, mount, group)) apply_version_2(limits, directory);
-      } else if (mount.type == "cgroup" &&
-                 ((cpu && lists(mount.options, "cpu")) || (memory && lists(mount.options, "memory")))) {
-        for (const std::string& directory : group_directories(root, mount, group)) {
-          apply_version_1(limits, directory, cpu, memory);
-        }
+      const bool is_version_2 = controllers.empty() && mount.type == "cgroup2";
+      const bool is_version_1 = mount.type == "cgroup" &&
+                                ((cpu && lists(mount.options, "cpu")) || (memory && lists(mount.options, "memory")));
+      if (!is_version_1 && !is_version_2) continue;
+      for (std::string& directory : group_directories(root, mount, group)) {
+        groups.push_back({std::move(directory), is_version_2, is_version_2 || cpu, is_version_2 || memory});
       }
     }
   }
+  return groups;
+}
+
+}  // namespace
+
+CgroupLimits read_cgroup_limits(const std::string& root) {
+  CgroupLimits limits;
+  for (const Group& group : enclosing_groups(root)) {
+    if (group.is_version_2) {
+      apply_version_2(limits, group.directory);
+    } else {
+      apply_version_1(limits, group.directory, group.cpu, group.memory);
+    }
+  }
   return limits;
+}
+
+std::vector<std::string> cgroup_quota_files(const std::string& root) {
+  std::vector<std::string> files;
+  for (const Group& group : enclosing_groups(root)) {
+    std::string path = group.directory + "/cpu.stat";
+    if (group.cpu && read_text(path) && std::ranges::find(files, path) == files.end()) files.push_back(std::move(path));
+  }
+  return files;
+}
+
+// Microseconds in version 2, nanoseconds in version 1.
+double read_throttled_seconds(const std::string& path) {
+  return 1e-6 * static_cast<double>(read_field(path, "throttled_usec")) +
+         1e-9 * static_cast<double>(read_field(path, "throttled_time"));
 }
 
 }  // namespace arbalest::engine::host

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace arbalest::engine::host {
 
@@ -16,5 +17,10 @@ struct CgroupLimits {
 // `root`: prefix of the files' paths, for tests. A file that is missing or unreadable sets no limit, nor does a memory
 // limit beyond the machine's memory.
 CgroupLimits read_cgroup_limits(const std::string& root = "");
+
+// The files cpu.stat of all enclosing groups, which tell for how long a CPU quota held their threads.
+std::vector<std::string> cgroup_quota_files(const std::string& root = "");
+// Seconds for which the quota of such a file's group has held threads; 0 if the file is unreadable.
+double read_throttled_seconds(const std::string& path);
 
 }  // namespace arbalest::engine::host

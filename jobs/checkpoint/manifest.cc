@@ -8,8 +8,8 @@
 
 #include "arbalest/v1/checkpoint.pb.h"
 #include "jobs/checkpoint/xxh3.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/text/issue_report.h"
-#include "jobs/options/text/text_encoding.h"
 #include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "dataflow/input/images/pixel_rules.h"
 #include "jobs/checkpoint/checkpoint.h"
 #include "jobs/checkpoint/checkpoint_writer.h"
 #include "jobs/checkpoint/run_state.h"
@@ -36,8 +37,9 @@ struct SavedRun {
   scheduler::TrainingState training;
   scheduler::Tensors model;  // as it is evaluated; empty: as the training state has it
   RunOrigin origin;
-  std::string job_text;    // JobOptions::resolved_text
-  Metadata metadata = {};  // of the model's file; not read back
+  dataflow::PixelRules pixels = {};  // how image files are decoded
+  std::string job_text;              // JobOptions::resolved_text
+  Metadata metadata = {};            // of the model's file; not read back
   // The checkpoint that the run was read from. Learners whose vectors are not here lie there.
   Checkpoint source = {};
 

@@ -12,12 +12,13 @@
 #include <fmt/ranges.h>
 
 #include "dataflow/input/formats/image_records.h"
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 #include "dataflow/input/images/image_decoder.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/messages/class_order.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 
@@ -35,7 +36,7 @@ namespace {
 std::vector<std::uint8_t> record_of(const ImageFile& file, const ImageFileList& list) {
   std::vector<std::uint8_t> bytes = dataflow::read_whole_file(file.path);
   try {
-    dataflow::image_sides(bytes);
+    dataflow::image_sides(bytes, {});
   } catch (const engine::Error& error) {
     fail(error.kind(), "{}: {}", file.path.string(), error.what());
   }
@@ -43,11 +44,11 @@ std::vector<std::uint8_t> record_of(const ImageFile& file, const ImageFileList& 
                                      list.classes[static_cast<std::size_t>(file.label)]);
 }
 
-// Returns why the image cannot be decoded; "" if it can.
-std::string problem_of(const fs::path& path) {
+// Returns why the image cannot be decoded; "" if it can. Sets `damaged` to what is wrong with its orientation.
+std::string problem_of(const fs::path& path, std::string& damaged) {
   try {
     const std::vector<std::uint8_t> bytes = dataflow::read_whole_file(path);
-    dataflow::decode_image(bytes, 3, [](dataflow::ImageSides) { return 1.0; });
+    damaged = dataflow::decode_whole_image(bytes, 3, {}).damaged_orientation;
   } catch (const engine::Error& error) {
     const std::string what = error.what();
     return what.starts_with(path.string()) ? what : fmt::format("{}: {}", path.string(), what);
@@ -62,13 +63,23 @@ bool is_stopped(const ImageShardsOptions& options) {
 }
 
 // Checks the images before anything is written, because a shard would hide which file an image came from.
-void check_images(const std::vector<ImageFile>& files, const ImageShardsOptions& options) {
+void check_images(const std::vector<ImageFile>& files, const ImageShardsOptions& options,
+                  std::vector<std::string>& warnings) {
   engine::host::Pool pool(engine::host::usable_cores());
   constexpr std::int64_t kMostNamed = 20;
   std::vector<std::string> problems(files.size());
+  std::vector<std::string> damaged(files.size());
   pool.for_each(files.size(), [&](std::size_t i) {
-    if (!is_stopped(options)) problems[i] = problem_of(files[i].path);
+    if (!is_stopped(options)) problems[i] = problem_of(files[i].path, damaged[i]);
   });
+  const std::ptrdiff_t whole = std::ranges::count(damaged, "");
+  if (whole < std::ssize(damaged)) {
+    const auto first = std::ranges::find_if(damaged, [](const std::string& text) { return !text.empty(); });
+    warnings.push_back(
+        fmt::format("the EXIF orientation of {} is damaged, and readers will ignore it; the first: {}: {}",
+                    counted(std::ssize(damaged) - whole, "image"),
+                    files[static_cast<std::size_t>(first - damaged.begin())].path.string(), *first));
+  }
   std::erase(problems, "");
   const std::int64_t bad = std::ssize(problems);
   if (bad == 0) return;
@@ -153,21 +164,26 @@ ImageShardsReport write_image_shards(const ImageShardsOptions& options) {
   for (const Split split : splits_of(options.source)) {
     lists[split] = dataflow::list_image_files(options.source, split, report.warnings);
   }
+  const std::vector<std::string>& classes = lists[Split::kTrain].classes;
+  const std::string warning =
+      numbers_warning(classes, classes, true,
+                      fmt::format("the folders of {}", (options.source.directory / options.source.train).string()));
+  if (!warning.empty()) report.warnings.push_back(warning);
   if (options.verify) {
     std::vector<ImageFile> files;
     for (const auto& [split, list] : lists) files.insert(files.end(), list.files.begin(), list.files.end());
-    check_images(files, options);
+    check_images(files, options, report.warnings);
   }
   PartialFolder partial(output);
   for (const auto& [split, list] : lists) write_split(list, name_of(split), partial.path(), options);
-  write_classes(lists[Split::kTrain].classes, partial.path() / "classes.txt");
+  write_classes(classes, partial.path() / "classes.txt");
   report.is_stopped = is_stopped(options);
   if (report.is_stopped) return report;
   partial.rename(output);
   report.training_images = std::ssize(lists[Split::kTrain].files);
   report.validation_images = std::ssize(lists[Split::kValidation].files);
   report.test_images = std::ssize(lists[Split::kTest].files);
-  report.classes = lists[Split::kTrain].classes;
+  report.classes = classes;
   return report;
 }
 

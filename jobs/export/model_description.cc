@@ -32,6 +32,9 @@ constexpr const char* kStddev = "stddev";
 constexpr const char* kResize = "resize";
 constexpr const char* kInterpolation = "interpolation";
 constexpr const char* kCrop = "crop";
+constexpr const char* kLuma = "luma";
+constexpr const char* kOrientation = "orientation";
+constexpr const char* kJpeg = "jpeg";
 constexpr const char* kOutputs = "outputs";
 constexpr const char* kClassNames = "class_names";
 constexpr const char* kFirstLabel = "first_label";
@@ -43,6 +46,16 @@ struct InputName {
 };
 constexpr std::array<InputName, 3> kInputNames = {
     {{Input::kImage, "image"}, {Input::kNumbers, "numbers"}, {Input::kIds, "ids"}}};
+
+// The texts of a rule with two values, the value of today's rules first.
+struct RuleTexts {
+  const char* name;
+  const char* usual;
+  const char* other;
+};
+constexpr RuleTexts kLumaTexts = {kLuma, "BT.601", "libpng"};
+constexpr RuleTexts kOrientationTexts = {kOrientation, "applied", "ignored"};
+constexpr RuleTexts kJpegTexts = {kJpeg, "whole", "reduced"};
 
 // The shortest texts that stand for the same numbers.
 std::string list_text(const auto& numbers) { return fmt::format("[{}]", fmt::join(numbers, ", ")); }
@@ -71,6 +84,7 @@ class Reader {
       fail(kStddev, "it is not positive");
     }
     if (metadata_.contains(kResize)) description.resize = static_cast<int>(positive(kResize));
+    if (description.reads_image_files()) description.pixels = read_pixel_rules();
     if (metadata_.contains(kFirstLabel)) description.first_label = whole(kFirstLabel);
     read_class_names(description);
     return description;
@@ -85,6 +99,23 @@ class Reader {
     const auto found = metadata_.find(name);
     if (found == metadata_.end()) fail(name, "it is missing");
     return found->second;
+  }
+
+  dataflow::PixelRules read_pixel_rules() const {
+    const bool are_recorded = std::ranges::any_of(std::array{kLuma, kOrientation, kJpeg},
+                                                  [&](const char* name) { return metadata_.contains(name); });
+    if (!are_recorded) return dataflow::kUnrecordedRules;
+    return {.luma = is_usual(kLumaTexts) ? dataflow::PixelRules::Luma::kBt601 : dataflow::PixelRules::Luma::kLibpng,
+            .is_oriented = is_usual(kOrientationTexts),
+            .is_reduced = !is_usual(kJpegTexts)};
+  }
+
+  bool is_usual(const RuleTexts& texts) const {
+    const std::string& value = text(texts.name);
+    if (value != texts.usual && value != texts.other) {
+      fail(texts.name, fmt::format("it is neither '{}' nor '{}'", texts.usual, texts.other));
+    }
+    return value == texts.usual;
   }
 
   json parsed(const char* name) const {
@@ -190,6 +221,15 @@ Metadata to_metadata(const ModelDescription& description) {
   metadata[kStddev] = list_text(description.normalization.stddev);
   if (description.input == Input::kImage && description.shape[0] == 3) metadata[kColors] = "RGB";
   if (description.input == Input::kImage && description.shape[0] == 1) metadata[kColors] = "gray";
+  if (description.reads_image_files()) {
+    const dataflow::PixelRules& pixels = description.pixels;
+    const auto put = [&](const RuleTexts& texts, bool is_usual) {
+      metadata[texts.name] = is_usual ? texts.usual : texts.other;
+    };
+    put(kLumaTexts, pixels.luma == dataflow::PixelRules::Luma::kBt601);
+    put(kOrientationTexts, pixels.is_oriented);
+    put(kJpegTexts, !pixels.is_reduced);
+  }
   if (description.resize) {
     metadata[kResize] = std::to_string(*description.resize);
     metadata[kInterpolation] = "bilinear, antialiased";  // dataflow/input/images/resample.h

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/images/pixel_rules.h"
 #include "engine/shape.h"
 
 namespace arbalest::jobs {
@@ -30,11 +31,16 @@ struct ModelDescription {
   // Images of other sizes: the length to which their shorter side is scaled before the center is cut out. None: images
   // must have the model's size.
   std::optional<int> resize;
+  // How image files become bytes, for images of 1 or 3 channels. A file without such rules is of an older version, and
+  // has dataflow::kUnrecordedRules.
+  dataflow::PixelRules pixels = {};
   std::int64_t outputs = 1;              // classes; 1 for ids: the number that is predicted
   std::vector<std::string> class_names;  // [outputs]; empty: the classes have no names, and for ids
   std::int64_t first_label = 0;          // the number that the dataset's files give class 0
   // The number of distinct ids, by column; only for ids.
   std::vector<std::int64_t> ids;
+
+  bool reads_image_files() const { return input == Input::kImage && (shape[0] == 1 || shape[0] == 3); }
 
   // The name of an output: that of its class, else the number that the dataset's files give the class.
   std::string label(std::int64_t output) const;

@@ -23,7 +23,6 @@ void RegularFile::open_at(int directory, const char* path, int flags) {
   const int error = fstat(file_, &status) == 0 ? 0 : errno;
   if (error == 0 && S_ISREG(status.st_mode)) {
     size_ = static_cast<std::uint64_t>(status.st_size);
-    names_ = status.st_nlink;
     return;
   }
   close(file_);

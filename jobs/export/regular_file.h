@@ -32,9 +32,8 @@ class RegularFile {
   RegularFile(const RegularFile&) = delete;
   RegularFile& operator=(const RegularFile&) = delete;
 
-  // The size, and the number of the file's names (hard links), when it was opened.
+  // The size when it was opened.
   std::uint64_t size() const noexcept { return size_; }
-  std::uint64_t names() const noexcept { return names_; }
 
   // Fills all of `bytes` with what follows the bytes read before. Throws FileError, also if the file ends before.
   void read(std::span<std::byte> bytes);
@@ -46,7 +45,6 @@ class RegularFile {
 
   int file_ = -1;
   std::uint64_t size_ = 0;
-  std::uint64_t names_ = 0;
   std::uint64_t offset_ = 0;
 };
 

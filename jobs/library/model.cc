@@ -71,13 +71,18 @@ class Model::Implementation {
     if (top < 1) engine::fail(engine::ErrorKind::kUsage, "top is {}; at least 1 class must be asked for", top);
     std::vector<Prediction> predictions;
     const std::int64_t examples = input.data->size();
-    if (examples == 1) predictions.push_back(predict_one(*input.data, top));
-    if (examples < 2) return predictions;
+    if (examples == 0) return predictions;
     predictions.reserve(static_cast<std::size_t>(examples));
-    prepared_for(examples).predict(*input.data, top, [&](std::int64_t /*example*/, const jobs::Prediction& prediction) {
-      predictions.push_back(named(prediction));
-      return true;
-    });
+    if (examples == 1) {
+      predictions.push_back(predict_one(*input.data, top));
+    } else {
+      prepared_for(examples).predict(*input.data, top,
+                                     [&](std::int64_t /*example*/, const jobs::Prediction& prediction) {
+                                       predictions.push_back(named(prediction));
+                                       return true;
+                                     });
+    }
+    add_warnings(*input.data);
     return predictions;
   }
 
@@ -89,6 +94,13 @@ class Model::Implementation {
     if (std::string error = data.take_error(0); !error.empty()) return {.error = std::move(error)};
     if (!single_) single_.emplace(model_.job, model_.tensors, engine::core_count(model_.job.devices.front()));
     return named(single_->predict(example.features(), top));
+  }
+
+  // Adds what the images have shown, once.
+  void add_warnings(const dataflow::Dataset& data) {
+    for (std::string& text : data.warnings()) {
+      if (std::ranges::find(warnings_, text) == warnings_.end()) warnings_.push_back(std::move(text));
+    }
   }
 
   // The mini-batches of a number of examples suit all numbers up to the next power of two.

@@ -115,13 +115,13 @@ class Callbacks final : public jobs::RunObserver {
   std::stop_callback<StopRun> on_stop_;
 };
 
-jobs::JobOptions load(const TrainingOptions& options) {
+jobs::JobOptions load(const TrainingOptions& options, const std::vector<std::string>& settings) {
   if (options.job_text.empty() && options.job_file.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "there is no job: set job_file or job_text");
   }
-  if (options.job_text.empty()) return jobs::load_job(options.job_file, options.settings);
+  if (options.job_text.empty()) return jobs::load_job(options.job_file, settings);
   const std::string name = options.job_file.empty() ? "job" : options.job_file;
-  return jobs::parse_job(jobs::SourceText(name, options.job_text), options.settings);
+  return jobs::parse_job(jobs::SourceText(name, options.job_text), settings);
 }
 
 TrainingStatus status_of(jobs::RunStatus status) {
@@ -166,16 +166,19 @@ TrainingSummary completed_summary(const std::string& message, const std::string&
 }
 
 TrainingSummary run(const TrainingOptions& options, Callbacks& callbacks) {
-  const jobs::JobOptions job = load(options);
+  jobs::JobOptions job = load(options, options.settings);
   const auto warn = [&callbacks](const std::string& text) { callbacks.warn(text); };
   jobs::RunPlace place = jobs::open_run_place({.output = options.output, .resume = options.resume}, job, warn);
   const std::string directory = place.directory->path().string();
-  if (!place.completed.empty()) return completed_summary(place.completed, directory);
+  if (!place.completed.text.empty()) return completed_summary(place.completed.text, directory);
   place.directory->tell_trouble(warn);
   jobs::RunContext context;
   context.data_root = options.data_root;
   context.output_directory = directory;
   if (place.point) {
+    std::vector<std::string> settings = options.settings;
+    settings.insert(settings.end(), place.point->settings.begin(), place.point->settings.end());
+    if (!place.point->settings.empty()) job = load(options, settings);
     context.resumed = &place.point->saved;
     context.resumed_path = place.point->path.string();
   }

@@ -9,6 +9,26 @@
 
 namespace arbalest::jobs {
 
+namespace {
+
+constexpr double kSlack = 1e-10;  // of percentages: fractions such as 0.29 * 100 = 28.999999999999996 are rounded
+
+bool reaches(double percentage, double limit) { return percentage >= limit - kSlack; }
+
+// As many decimals as `suffices` asks for, which gets the number that would be shown; at least 2.
+std::string percent_with_decimals(double fraction, const auto& suffices) {
+  constexpr int kMostDecimals = 9;
+  const double percentage = unsigned_nan(100.0 * fraction);
+  int decimals = 2;
+  std::string text = fmt::format("{:.{}f}", percentage, decimals);
+  while (decimals < kMostDecimals && !suffices(std::stod(text))) {
+    text = fmt::format("{:.{}f}", percentage, ++decimals);
+  }
+  return text + " %";
+}
+
+}  // namespace
+
 std::string grouped(std::int64_t value) {
   std::string text = std::to_string(value);
   const std::size_t first_digit = value < 0 ? 1 : 0;
@@ -31,10 +51,16 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, whole % 60);
 }
 
-std::string percent(double fraction) {
-  // Rounded down, so that a shortfall of the target shows: 0.98999 is not "99.00 %". The small addend absorbs binary
-  // fractions such as 0.29 * 100 = 28.999999999999996.
-  return fmt::format("{:.2f} %", std::floor(fraction * 1e4 + 1e-7) / 1e2);
+std::string percent(double fraction, double limit) {
+  const auto same_side = [&](double shown, double of) {
+    return reaches(shown, 100.0 * of) == reaches(100.0 * fraction, 100.0 * of);
+  };
+  return percent_with_decimals(fraction,
+                               [&](double shown) { return same_side(shown, limit) && same_side(shown, 1.0); });
+}
+
+std::string target_percent(double target) {
+  return percent_with_decimals(target, [&](double shown) { return std::abs(shown - 100.0 * target) < kSlack; });
 }
 
 std::string bytes_text(std::int64_t bytes) {

@@ -11,8 +11,13 @@ namespace arbalest::jobs {
 std::string grouped(std::int64_t value);                         // 1,234,567
 std::string counted(std::int64_t count, std::string_view noun);  // "1 epoch", "1,234 epochs", "2 mini-batches"
 std::string duration(double seconds);                            // "0:07", "12:34", "1:02:03"
-std::string percent(double fraction);        // 0.98765 -> "98.76 %", rounded down: 0.98999 is not 99 %
-std::string bytes_text(std::int64_t bytes);  // "1.50 MiB"
+std::string bytes_text(std::int64_t bytes);                      // "1.50 MiB"
+
+// 0.98765 -> "98.77 %": rounded to two decimals. Where the rounded number would reach `limit` and `fraction` does not,
+// or the other way round, it gets more decimals: 0.99996 is "99.996 %", and only 1 is "100.00 %".
+std::string percent(double fraction, double limit = 1.0);
+// A target, with all its decimals, but at least two: "99.00 %", "98.765 %".
+std::string target_percent(double target);
 
 std::string signal_name(int signal);  // "SIGINT"
 

@@ -48,6 +48,8 @@ struct DataOptions {
   std::string directory;
   dataflow::InputDescription input;
   std::vector<std::string> class_names = {};  // by class; empty: the job names none, but the dataset's files may
+  // Makes the error for class_names that do not fit the data; it points at them in the job file or its --set.
+  std::function<engine::Error(std::string message)> class_names_error = {};
   dataflow::Normalization normalization;
   engine::Augmentation augmentation;  // for training images
   // At most one of the two is set: examples of the training set validate, or the validation set has files of its own.
@@ -67,6 +69,9 @@ struct DataOptions {
   std::optional<int> resize;
   std::optional<engine::RandomResizedCrop> random_crop;  // for training images, applied while decoding
   dataflow::OnUnreadable on_unreadable = dataflow::OnUnreadable::kStop;
+  dataflow::SkipLimit skip_limit = {};  // with OnUnreadable::kSkip
+  // How image files are decoded, in training or by users of a model of any kind of images.
+  dataflow::PixelRules pixels = {};
 
   bool has_validation() const noexcept { return validation || validation_files; }
 };
@@ -181,6 +186,9 @@ struct JobOptions {
   CheckpointOptions checkpoint;        // for runs with a directory
   ProcessOptions processes;
   std::vector<std::string> warnings;  // to show to the user
+  // Paths of the fields that the job leaves to defaults that follow from training.max_epochs: a run that goes on keeps
+  // the values it began with (jobs/checkpoint/job/continuation.h).
+  std::vector<std::string> following_max_epochs = {};
   // The job as text, with every --set and default written out. Reading it gives this job; of a run of several
   // processes, the job before its devices are divided, on rank 0.
   std::string resolved_text;

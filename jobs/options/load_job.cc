@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -48,7 +49,11 @@ std::string read_file(const std::string& path) {
 SourceText read_job_file(const std::string& path) { return {path, read_file(path)}; }
 
 JobOptions load_job(const std::string& path, std::span<const std::string> overrides) {
-  const ParsedJob parsed(read_job_file(path));
+  return load_job(read_job_file(path), overrides);
+}
+
+JobOptions load_job(const SourceText& source, std::span<const std::string> overrides) {
+  const ParsedJob parsed(source);
   JobOptions options = parsed.read(overrides);
   parsed.warn(overrides, options);
   return options;
@@ -57,6 +62,7 @@ JobOptions load_job(const std::string& path, std::span<const std::string> overri
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides) {
   const ParsedJob parsed(source);
   JobOptions options = parsed.read(overrides);
+  for (std::string& warning : parsed.number_warnings()) options.warnings.push_back(std::move(warning));
   for (const dataflow::FieldIssue& warning : parsed.warnings(overrides, options)) {
     options.warnings.push_back(fmt::format("{}: {}", warning.path, warning.message));
   }
@@ -88,7 +94,9 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   }
   JobOptions changed = parse_job(SourceText(job.name, job.resolved_text), settings);
   changed.learners_are_given = job.learners_are_given;
-  changed.data.validation = job.data.validation;  // its errors point into the user's text, like those of `initialize`
+  changed.following_max_epochs = job.following_max_epochs;
+  changed.data.validation = job.data.validation;  // its errors point into the user's text, like the other two
+  changed.data.class_names_error = job.data.class_names_error;
   changed.initialize = job.initialize;
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;

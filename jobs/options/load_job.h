@@ -15,10 +15,13 @@ namespace arbalest::jobs {
 // or as "--set path=value: error: message" if an override causes it; ErrorKind::kUsage if overrides cause all of them.
 JobOptions load_job(const std::string& path, std::span<const std::string> overrides = {});
 
+// The same for text that was read before.
+JobOptions load_job(const SourceText& source, std::span<const std::string> overrides);
+
 // Throws ErrorKind::kInvalidJob if the file cannot be read or is not text.
 SourceText read_job_file(const std::string& path);
 
-// As load_job, for text in memory. The warnings do not name places in the text.
+// As load_job, for text in memory. The warnings about synchronization do not name places in the text.
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides = {});
 
 // Returns the job as text, changed by `overrides`, with the layers of a zoo model listed one by one. Throws as

@@ -7,8 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/data/validation_reader.h"
 #include "jobs/options/parameters/initialize_reader.h"
+#include "jobs/options/readers/epoch_defaults.h"
 #include "jobs/options/readers/job_defaults.h"
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/value_checks.h"
@@ -16,8 +18,8 @@
 #include "jobs/options/synchronization/synchronization_warnings.h"
 #include "jobs/options/text/issue_origin.h"
 #include "jobs/options/text/issue_report.h"
+#include "jobs/options/text/octal_numbers.h"
 #include "jobs/options/text/overrides.h"
-#include "jobs/options/text/text_encoding.h"
 #include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {
@@ -87,11 +89,18 @@ ParsedJob::ParsedJob(SourceText source) : source_(std::move(source)), outline_(s
   throw_if_any(parse_text(source_, outline_, written_), source_);
 }
 
+void ParsedJob::replace_model(const v1::Model& model) {
+  *written_.mutable_model() = model;
+  written_.clear_initialize();
+}
+
 JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape& shape) const {
   v1::Job job = written_;
   const Overrides applied(settings, job);
   dataflow::FieldIssues issues;
+  std::vector<std::string> following = fields_following_max_epochs(job);
   JobOptions options = read_checked(job, source_.name(), shape, issues);
+  options.following_max_epochs = std::move(following);
   const auto find_wrong = [&](std::span<const std::string> some) {
     v1::Job changed = written_;
     const Overrides applied_some(some, changed);
@@ -102,6 +111,7 @@ JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape
     return wrong;
   };
   throw_if_any(issues, source_, outline_, applied, IssueOrigin(settings, applied, find_wrong));
+  options.data.class_names_error = jobs::error_at("data.class_names", source_, outline_, applied);
   if (options.data.validation) {
     options.data.validation->error = jobs::error_at(kFractionPath, source_, outline_, applied);
   }
@@ -118,7 +128,17 @@ std::vector<dataflow::FieldIssue> ParsedJob::warnings(std::span<const std::strin
   return synchronization_warnings(job.synchronization(), options);
 }
 
+std::vector<std::string> ParsedJob::number_warnings() const {
+  std::vector<std::string> warnings;
+  for (const OctalNumber& number : octal_numbers(source_, outline_)) {
+    warnings.push_back(
+        fmt::format("{}:{}:{}: {}", source_.name(), number.position.line, number.position.column, number.message));
+  }
+  return warnings;
+}
+
 void ParsedJob::warn(std::span<const std::string> settings, JobOptions& options) const {
+  for (std::string& warning : number_warnings()) options.warnings.push_back(std::move(warning));
   v1::Job job = written_;
   const Overrides applied(settings, job);
   for (const dataflow::FieldIssue& warning : warnings(settings, options)) {

@@ -24,7 +24,11 @@ class ParsedJob {
   // Throws ErrorKind::kInvalidJob with all syntax errors, up to the first one from which the parser cannot recover.
   explicit ParsedJob(SourceText source);
 
-  // The job as the text has it, without defaults.
+  // Puts `model` in the place of the text's model, which may be missing or wrong, and forgets the initial weights. What
+  // read() reports about the model then points at the model of the text, if there is one.
+  void replace_model(const v1::Model& model);
+
+  // The job as the text has it, without defaults; with the model of replace_model().
   const v1::Job& written() const noexcept { return written_; }
 
   // Reads and checks the job for a run of this shape. What the devices of all processes must divide is checked if their
@@ -35,9 +39,13 @@ class ParsedJob {
   // The warnings about the synchronization of `options`, which read() has returned for the same settings. Their paths
   // are those of fields.
   std::vector<dataflow::FieldIssue> warnings(std::span<const std::string> settings, const JobOptions& options) const;
-  // Adds these warnings to `options`, each with the place of its field: "job.txtpb:8:19: synchronization.async_sgd:
-  // ...".
+  // Adds these warnings and number_warnings() to `options`, each with the place of its field: "job.txtpb:8:19:
+  // synchronization.async_sgd: ...".
   void warn(std::span<const std::string> settings, JobOptions& options) const;
+
+  // Warnings about numbers in the text that protobuf reads as octal: "job.txtpb:8:19: batch_size: 064 is octal 52,
+  // ...".
+  std::vector<std::string> number_warnings() const;
 
   // Makes the error about the value at `path`: it names the setting that the value comes from (kUsage), or the place of
   // the field in the text (kInvalidJob).

@@ -12,6 +12,10 @@ DescribedModel read_described_model(JobOptions job, const std::string& path, con
   require_graph(job, "arbalest predict");
   std::vector<dataflow::NamedTensor> tensors = read_finite_model(path, sha256);
   SavedDescription saved = read_saved_description(job, path);
+  if (saved.description.reads_image_files()) {
+    std::string note = old_rules_note(saved.description.pixels, fmt::format("'{}'", path));
+    if (!note.empty()) saved.warnings.push_back(std::move(note));
+  }
   return {std::move(job), std::move(saved.description), std::move(tensors), std::move(saved.warnings)};
 }
 

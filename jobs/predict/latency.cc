@@ -12,9 +12,9 @@
 #include <fmt/ranges.h>
 
 #include "dataflow/input/example.h"
+#include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
-#include "engine/host/topology.h"
 #include "engine/precision.h"
 #include "jobs/messages/text.h"
 #include "jobs/predict/predictor.h"
@@ -147,7 +147,7 @@ LatencyReport measure_latency(const JobOptions& job, const ModelDescription& des
       .instruction_sets = {},
       .single = {}};
   const engine::DeviceSpec& first = job.devices.front();
-  if (!first.is_cuda()) report.instruction_sets = engine::host::instruction_sets();
+  if (!first.is_cuda()) report.instruction_sets = engine::instruction_sets_in_force();
   std::vector<int> threads = {1};
   if (const int cores = engine::core_count(first); cores > 1) threads.push_back(cores);
   for (const int count : threads) report.single.push_back(measure_single(job, description, model, count, options));

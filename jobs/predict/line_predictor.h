@@ -1,7 +1,9 @@
 // Answers one image at a time.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "dataflow/input/example.h"
 #include "jobs/predict/described_model.h"
@@ -18,11 +20,16 @@ class LinePredictor {
   // Reads an image. The prediction has an error if that is not possible.
   Prediction predict(const std::string& path);
 
+  // What the images have shown so far that the user should know.
+  std::vector<std::string> warnings() const;
+
  private:
   const DescribedModel& model_;
   int top_;
   SinglePredictor predictor_;
   dataflow::Example example_;
+  std::int64_t warned_ = 0;  // images
+  std::string first_warning_;
 };
 
 }  // namespace arbalest::jobs

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "dataflow/input/formats/image_files.h"
+#include "dataflow/input/formats/image_names.h"
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/text_lines.h"
 #include "dataflow/input/images/encoded_images.h"
@@ -87,11 +88,6 @@ std::string extension_of(const fs::path& path) {
   return extension;
 }
 
-bool has_image_name(const fs::path& path) {
-  const std::string extension = extension_of(path);
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 // Whether a file's first bytes are those of an image or other binary data, and not of a list. Throws kData if the file
 // is missing, special or unreadable.
 bool is_binary(const fs::path& path) {
@@ -109,8 +105,8 @@ struct Found {
 };
 
 struct LeftOut {
-  std::int64_t files = 0;  // that no image is named like
-  std::int64_t links = 0;  // to folders: they may form a loop
+  dataflow::LeftOutEntries files;  // that no image is named like
+  std::int64_t links = 0;          // to folders: they may form a loop
 };
 
 // Adds the images in the folder. Entries whose names begin with a dot are left out, with all below them. Returns why
@@ -127,10 +123,10 @@ std::error_code search(const fs::path& folder, std::vector<std::string>& files, 
       } else if (search(path, files, left_out)) {
         files.push_back(path.string());
       }
-    } else if (has_image_name(path)) {
+    } else if (dataflow::has_image_extension(path)) {
       files.push_back(path.string());
     } else {
-      ++left_out.files;
+      left_out.files.add(path);
     }
   }
   return error;
@@ -143,14 +139,14 @@ void add_folder(const fs::path& folder, Found& found) {
     engine::fail(ErrorKind::kData, "{}: cannot be listed: {}", folder.string(), error.message());
   }
   if (files.empty()) {
-    engine::fail(ErrorKind::kData, "{}: holds no image (.jpg, .jpeg, .png); {}", folder.string(),
+    engine::fail(ErrorKind::kData, "{}: holds no image ({}); {}", folder.string(), dataflow::kImageExtensions,
                  left_out.links == 0 ? "check the path" : "name the folders to which its links lead");
   }
   std::ranges::sort(files);
   found.files.insert(found.files.end(), files.begin(), files.end());
-  if (left_out.files > 0) {
-    found.warnings.push_back(
-        fmt::format("{}: left out {} that no image is named like", folder.string(), counted(left_out.files, "file")));
+  if (left_out.files.count() > 0) {
+    found.warnings.push_back(fmt::format("{}: left out {} that no image is named like ({})", folder.string(),
+                                         counted(left_out.files.count(), "file"), left_out.files.kinds()));
   }
   if (left_out.links > 0) {
     found.warnings.push_back(fmt::format("{}: left out {} to folders; name those folders as inputs, too",
@@ -187,7 +183,7 @@ InputKind kind_of(const fs::path& path) {
   const fs::file_status status = fs::status(path, unknown);
   if (fs::is_directory(status)) return InputKind::kFolder;
   if (fs::is_regular_file(status) && extension_of(path) == ".npy") return InputKind::kArray;
-  return has_image_name(path) || is_binary(path) ? InputKind::kImage : InputKind::kList;
+  return dataflow::has_image_extension(path) || is_binary(path) ? InputKind::kImage : InputKind::kList;
 }
 
 // An unreadable input beside others counts as an image, because the attempt to read it then says why.
@@ -218,7 +214,8 @@ PredictionInput open_files(const ModelDescription& description, std::vector<std:
   // Unreadable images are skipped, so that errors do not name the option of a job that does so.
   auto images = std::make_unique<const dataflow::EncodedImages>(
       "images", input_of(description), description.normalization, std::make_unique<NamedFiles>(files),
-      dataflow::Framing{.resize = description.resize, .random_crop = {}}, dataflow::OnUnreadable::kSkip);
+      dataflow::Framing{.resize = description.resize, .random_crop = {}}, description.pixels,
+      dataflow::OnUnreadable::kSkip);
   return {std::make_unique<const TolerantDataset>(std::move(images), std::move(files))};
 }
 

@@ -30,6 +30,7 @@ class TolerantDataset final : public dataflow::Dataset {
             std::span<const dataflow::InputTensor> features) const override;
   // Writes 0: nobody knows the label.
   void read_label(std::int64_t example, const dataflow::InputTensor& label) const override;
+  std::vector<std::string> warnings() const override { return data_->warnings(); }
   std::size_t memory_bytes() const noexcept override { return data_->memory_bytes(); }
 
   bool has_files() const noexcept { return !files_.empty(); }
@@ -59,8 +60,9 @@ struct PredictionInput {
 // model does not read images.
 PredictionInput open_files(const ModelDescription& description, std::vector<std::string> files);
 
-// Each of `inputs` is an image; a folder, which is searched for .jpg, .jpeg and .png with all folders in it, in the
-// order of names; or a text file that lists one image per line, with paths relative to the folder of the list. An array
+// Each of `inputs` is an image; a folder, which is searched for images (dataflow/input/formats/image_names.h) with
+// all folders in it, in the order of names; or a text file that lists one image per line, with paths relative to the
+// folder of the list. An array
 // (.npy) must be the only input. A folder in a folder that cannot be listed is an example with an error, and so is one
 // of several inputs that does not exist or cannot be opened. Throws kData if the only input does not exist or cannot be
 // opened, if a folder or list has no image, and as open_prediction_array() does.

@@ -32,7 +32,7 @@ std::string rate(const RunStart& start, double images_per_second) {
 }
 
 std::string score_text(const RunStart& start, double score) {
-  return value_text(dataflow::score_of(start.metrics), score);
+  return value_text(dataflow::score_of(start.metrics), score, start.target_accuracy.value_or(1.0));
 }
 // "test accuracy"
 std::string score_name(const RunStart& start, EvaluationSet set) {
@@ -60,7 +60,7 @@ std::string start_text(const RunStart& start) {
   std::string stop = "after " + counted(start.max_epochs, "epoch");
   if (start.target_accuracy) {
     stop = fmt::format("at {} {} accuracy (lower median of the last 5 evaluations), or {}",
-                       percent(*start.target_accuracy), to_string(start.accuracy_set), stop);
+                       target_percent(*start.target_accuracy), to_string(start.accuracy_set), stop);
   }
   std::string data = start.data;
   if (start.dropped_examples > 0) {
@@ -76,6 +76,8 @@ std::string start_text(const RunStart& start) {
        fmt::format("{}{}; {}", learners_text(start.devices, start.learners_per_device),
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), work_text(start))},
       {"stop", stop}};
+  if (!start.learning_rate.empty()) rows.insert(rows.end() - 1, {"learning rate", start.learning_rate});
+  if (!start.classes.empty()) rows.insert(rows.begin() + 3, {"classes", start.classes});
   if (!start.weights.empty()) rows.insert(rows.begin() + 2, {"weights", start.weights});
   if (start.resumed) {
     rows.push_back({"resumes", fmt::format("{} at epoch {:.2f}, after {}", start.resumed->path, start.resumed->epoch,
@@ -162,11 +164,11 @@ std::string stop_text(int signal) {
 // The job must have a target.
 std::string time_to_accuracy_text(const RunStart& start, const RunSummary& summary) {
   const std::string target =
-      fmt::format("{} {} accuracy", percent(*start.target_accuracy), to_string(start.accuracy_set));
+      fmt::format("{} {} accuracy", target_percent(*start.target_accuracy), to_string(start.accuracy_set));
   if (summary.time_to_accuracy_seconds) return fmt::format("{:.1f} s to {}", *summary.time_to_accuracy_seconds, target);
   if (!summary.held_accuracy) return fmt::format("{} not reached in {:.1f} s", target, summary.train_seconds);
   return fmt::format("{} not yet held after {:.1f} s: {}", target, summary.train_seconds,
-                     to_string(*summary.held_accuracy));
+                     to_string(*summary.held_accuracy, *start.target_accuracy));
 }
 
 std::string summary_text(const RunStart& start, const RunSummary& summary) {

@@ -175,6 +175,8 @@ ordered_json to_json(const ResizeRow& row) {
                         {"probes", evidence.probes},
                         {"probe_limit", evidence.probe_limit},
                         {"measured_windows", evidence.measured_windows},
+                        {"disturbed_windows", evidence.disturbed_windows},
+                        {"lost", finite_if_set("lost", evidence.lost)},
                         {"noise_scale", finite_if_set("noise_scale", evidence.noise_scale)},
                         {"efficiency", finite_if_set("efficiency", evidence.efficiency)},
                         {"goodput", finite_if_set("goodput", evidence.goodput())},
@@ -268,7 +270,7 @@ ordered_json to_json(const EvaluationResult& result) {
   json.erase(set + "_loss");
   json[set + "_loss"] = loss;
   json["examples"] = result.examples;
-  if (result.classes) json.update(to_json(*result.classes));
+  if (result.classes) json.update(to_json(*result.classes, result.class_names));
   return json;
 }
 

@@ -10,7 +10,8 @@
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/checkpoint_writer.h"
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/continuation.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/checkpoint/run_end.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/messages/nearest_path.h"
@@ -23,11 +24,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int kMoreEpochs = 10;  // in the example of a remedy
-
 ResumePoint read_point(const Checkpoint& checkpoint, const JobOptions& job) {
   ResumePoint point{read_saved_run(checkpoint), checkpoint.path};
-  check_same_job(point.saved.job_text, job);
+  const SavedRun& saved = point.saved;
+  point.settings = continuation(saved.job_text, saved.run, job);
+  check_same_job(saved.job_text, saved.run, job, point.settings);
   return point;
 }
 
@@ -55,6 +56,11 @@ std::optional<SavedSummary> summary_or_none(const fs::path& directory) {
     if (error.kind() != engine::ErrorKind::kData) throw;
     return std::nullopt;
   }
+}
+
+// "; train more epochs by --set training.max_epochs=20"; "" without settings.
+std::string more_text(const std::vector<std::string>& settings) {
+  return settings.empty() ? "" : fmt::format("; train more epochs by --set {}", fmt::join(settings, " --set "));
 }
 
 }  // namespace
@@ -140,46 +146,48 @@ void set_later_aside(const fs::path& directory, const fs::path& point, std::uint
   if (is_changed) sync_directory(checkpoints_of(directory));
 }
 
-std::string nothing_left_text(const ResumePoint& point, const JobOptions& job) {
+NothingLeft nothing_left(const ResumePoint& point, const JobOptions& job) {
   const RunState& state = point.saved.run;
-  if (state.epochs >= job.training.max_epochs) {
-    return fmt::format(
-        "the checkpoint '{}' is at epoch {}, and training.max_epochs is {}: nothing is left to train; train more "
-        "epochs "
-        "by --set training.max_epochs={}",
-        point.path.string(), state.epochs, job.training.max_epochs, state.epochs + kMoreEpochs);
-  }
   const std::string ended = early_end_text(job.training, state);
-  if (ended.empty()) return "";
-  return fmt::format(
-      "the run of the checkpoint '{}' has ended: {}: nothing is left to train; raise that limit by --set",
-      point.path.string(), ended);
+  const bool is_beyond = state.epochs >= job.training.max_epochs;
+  if (!is_beyond && ended.empty()) return {};
+  const std::vector<std::string> settings = settings_to_go_on(job.training, reached_limits(job.training, state));
+  const std::string why = is_beyond
+                              ? fmt::format("the checkpoint '{}' is at epoch {}, and training.max_epochs is {}",
+                                            point.path.string(), state.epochs, job.training.max_epochs)
+                              : fmt::format("the run of the checkpoint '{}' has ended: {}", point.path.string(), ended);
+  return {fmt::format("{}: nothing is left to train{}", why, more_text(settings)), settings};
 }
 
-std::string completed_text(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
+NothingLeft completed(const fs::path& directory, const std::optional<ResumePoint>& point, const JobOptions& job) {
   const std::optional<SavedSummary> summary = summary_or_none(directory);
-  if (!summary) return "";
+  if (!summary) return {};
   // The end of a run leaves a checkpoint. If the newest one is of another point, a later process of the run went on
   // from its end or back from it, and was killed. So the summary is an earlier process's.
   const bool has_gone_on = point && summary->mini_batches && *summary->mini_batches != point->saved.training.batches;
   const bool is_target = summary->status == "target_reached";
-  if (has_gone_on) return "";
-  if (!is_target && summary->status != "completed") return "";
+  if (has_gone_on) return {};
+  if (!is_target && summary->status != "completed") return {};
   const bool same_target = !point || job.training.target_accuracy == target_of(point->saved.job_text);
   const int epochs = point ? point->saved.run.epochs : summary->epochs;
   const std::string ended = point ? early_end_text(job.training, point->saved.run) : "";
   const bool has_reached = is_target && same_target;
-  const std::string beyond =
-      epochs <= job.training.max_epochs
-          ? ""
-          : fmt::format("it has trained {}, and training.max_epochs is {}: ", counted(epochs, "epoch"),
-                        job.training.max_epochs);
-  if (!has_reached && ended.empty() && epochs < job.training.max_epochs) return "";
-  return fmt::format("the run in '{}' is complete ({}): {}nothing is left to train{}", directory.string(),
-                     summary->status, ended.empty() || has_reached ? beyond : ended + ": ",
-                     has_reached || !ended.empty() || !point
-                         ? ""
-                         : fmt::format("; train more epochs by --set training.max_epochs={}", epochs + kMoreEpochs));
+  if (!has_reached && ended.empty() && epochs < job.training.max_epochs) return {};
+  std::string why;
+  if (!ended.empty() && !has_reached) why = ended + ": ";
+  if (ended.empty() && epochs > job.training.max_epochs) {
+    why = fmt::format("it has trained {}, and training.max_epochs is {}: ", counted(epochs, "epoch"),
+                      job.training.max_epochs);
+  }
+  std::vector<std::string> settings;
+  if (point) {
+    ReachedLimits reached = reached_limits(job.training, point->saved.run);
+    reached.target = has_reached;
+    settings = settings_to_go_on(job.training, reached);
+  }
+  return {fmt::format("the run in '{}' is complete ({}): {}nothing is left to train{}", directory.string(),
+                      summary->status, why, more_text(settings)),
+          settings};
 }
 
 void check_may_begin(const fs::path& directory) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "jobs/checkpoint/checkpoint_store.h"
 #include "jobs/checkpoint/saved_run.h"
@@ -15,6 +16,8 @@ namespace arbalest::jobs {
 struct ResumePoint {
   SavedRun saved;
   std::filesystem::path path;  // directory of the checkpoint
+  // The settings with which the job must be read to go on from here (jobs/checkpoint/job/continuation.h).
+  std::vector<std::string> settings = {};
 };
 
 using Tell = std::function<void(const std::string&)>;
@@ -52,11 +55,15 @@ void set_later_aside(const std::filesystem::path& directory, const std::filesyst
 // Throws kCheckpoint if a run that begins anew in `directory` would overwrite a model.
 void check_may_begin(const std::filesystem::path& directory);
 
-// These say why nothing is left to train, and what to set for more; "" if something is left.
+// Why nothing is left to train.
+struct NothingLeft {
+  std::string text = {};                   // "" if something is left
+  std::vector<std::string> settings = {};  // with which the run would train on; empty: it cannot
+};
 // For a run that would go on from `point`.
-std::string nothing_left_text(const ResumePoint& point, const JobOptions& job);
+NothingLeft nothing_left(const ResumePoint& point, const JobOptions& job);
 // For the run in `directory`. `point`: as newest_resume_point() has returned it.
-std::string completed_text(const std::filesystem::path& directory, const std::optional<ResumePoint>& point,
-                           const JobOptions& job);
+NothingLeft completed(const std::filesystem::path& directory, const std::optional<ResumePoint>& point,
+                      const JobOptions& job);
 
 }  // namespace arbalest::jobs

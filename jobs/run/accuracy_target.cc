@@ -8,9 +8,10 @@
 
 namespace arbalest::jobs {
 
-std::string to_string(const HeldAccuracy& held) {
-  if (held.evaluations == 1) return fmt::format("the one evaluation gave {}", percent(held.accuracy));
-  return fmt::format("the lower median of the last {} evaluations is {}", held.evaluations, percent(held.accuracy));
+std::string to_string(const HeldAccuracy& held, double target) {
+  const std::string accuracy = percent(held.accuracy, target);
+  if (held.evaluations == 1) return fmt::format("the one evaluation gave {}", accuracy);
+  return fmt::format("the lower median of the last {} evaluations is {}", held.evaluations, accuracy);
 }
 
 bool AccuracyTarget::add(double accuracy) {

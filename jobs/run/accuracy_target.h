@@ -17,8 +17,8 @@ struct HeldAccuracy {
   bool operator==(const HeldAccuracy&) const = default;
 };
 
-// "the lower median of the last 3 evaluations is 98.12 %"
-std::string to_string(const HeldAccuracy& held);
+// "the lower median of the last 3 evaluations is 98.12 %", with decimals that show on which side of the target it is
+std::string to_string(const HeldAccuracy& held, double target);
 
 class AccuracyTarget {
  public:

@@ -2,6 +2,7 @@
 
 #include "jobs/messages/text.h"
 #include "jobs/options/synchronization/job_schemes.h"
+#include "jobs/run/data/class_table.h"
 #include "jobs/run/live/run_rows.h"
 #include "jobs/run/model_scores.h"
 #include "jobs/run/processes/shared_results.h"
@@ -21,6 +22,9 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   if (job.initialize) together(world, [&] { weights = read_initial_weights(*job.initialize, *job.graph); });
   const auto session =
       open_session(fitting, context.data_root, context.device_options, Session::Input::kResident, &world);
+  together(world, [&] {
+    if (world.rank() == 0) read_class_table(job.data, context.data_root, fitting.warnings);
+  });
   scheduler::Scheduler& scheduler = session->scheduler();
   if (weights) load_initial_weights(*weights, scheduler);
   scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);

@@ -6,11 +6,13 @@
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/skip_limit.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/messages/text.h"
+#include "jobs/run/data/class_table.h"
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/model_scores.h"
@@ -96,6 +98,7 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
     sums.add(batch, of_batch);
     return true;
   });
+  dataflow::check_skipped(data.name(), ring.skipped(), data.size(), job.data.skip_limit, ring.named_skipped());
   if (ring.skipped() > 0) {
     result.warnings.push_back(fmt::format("left out {} that could not be read; the first: {}",
                                           counted(ring.skipped(), "image"), ring.first_skipped()));
@@ -115,9 +118,18 @@ EvaluationResult evaluate_run(const JobOptions& job, const std::string& model_pa
   EvaluationResult result;
   result.set = options.set;
   result.warnings = std::move(saved.warnings);
+  if (job.data.kind == DataOptions::Kind::kImages || job.data.kind == DataOptions::Kind::kTfrecord) {
+    std::string note = old_rules_note(saved.description.pixels, fmt::format("'{}'", model_path));
+    if (!note.empty()) result.warnings.push_back(std::move(note));
+  }
   const auto data = load_set(data_as_trained(job.data, saved.description), context, options.set, pool, result.warnings);
-  if (options.per_class) result.classes.emplace(job.data.input.classes());
+  check_class_order(job.data, context.data_root, saved.description, model_path, result.warnings);
+  if (options.per_class) {
+    result.classes.emplace(job.data.input.classes());
+    result.class_names = saved.description.class_names;
+  }
   const scheduler::Evaluation evaluation = evaluate(job, model, model_path, *data, context, pool, result);
+  for (std::string& text : data->warnings()) result.warnings.push_back(std::move(text));
   if (!std::isfinite(evaluation.loss())) {
     engine::fail(engine::ErrorKind::kDiverged,
                  "'{}' is of no use: its loss on the {} set is {}, so what it predicts means nothing; the run that "

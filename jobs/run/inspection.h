@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jobs/options/job_options.h"
+#include "jobs/run/data/class_table.h"
 #include "jobs/run/memory_forecast.h"
 #include "jobs/run/run_plan.h"
 
@@ -47,6 +48,7 @@ struct Inspection {
   std::vector<PlanRow> plan;
   // On GPUs: the algorithm that each pass of a convolution got, and those that failed before it.
   std::vector<std::string> kernels;
+  ClassTable classes;                 // empty: nobody has looked for the data
   std::vector<std::string> warnings;  // to show to the user
 };
 

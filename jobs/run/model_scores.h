@@ -39,6 +39,12 @@ class ModelScores {
   void forget();
   bool is_known() const noexcept { return of(accuracy_set_).evaluation.has_value(); }
 
+  // Examples of the set on which the present model was evaluated: those that could be read. None: it was not evaluated.
+  std::optional<std::int64_t> examples(EvaluationSet set) const noexcept {
+    const std::optional<scheduler::Evaluation>& evaluation = of(set).evaluation;
+    return evaluation ? std::optional(evaluation->examples) : std::nullopt;
+  }
+
   // Counts the evaluation as the end of an epoch; returns whether the target is reached now.
   bool count_epoch();
 

@@ -6,14 +6,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/options/load_job.h"
 #include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/processes/shared_learners.h"
 #include "jobs/run/processes/shared_results.h"
+#include "jobs/run/weights/saved_description.h"
 
 namespace arbalest::jobs {
 
@@ -106,11 +108,18 @@ void take_learners(const SavedRun& saved, const std::vector<int>& learners, cons
   job.resolved_text = parse_job(SourceText(job.name, job.resolved_text), setting).resolved_text;
 }
 
+void take_pixel_rules(const SavedRun& saved, JobOptions& job) {
+  job.data.pixels = saved.pixels;
+  if (job.data.kind != DataOptions::Kind::kImages && job.data.kind != DataOptions::Kind::kTfrecord) return;
+  std::string note = old_rules_note(saved.pixels, "the checkpoint");
+  if (!note.empty()) job.warnings.push_back(std::move(note));
+}
+
 RunOrigin origin_of(const JobOptions& job, const Session& session, const std::string& program,
                     const std::vector<std::string>& devices) {
   return RunOrigin{.program = program,
                    .processor = fmt::format("{} ({})", engine::host::processor_name(),
-                                            fmt::join(engine::host::instruction_sets(), " ")),
+                                            fmt::join(engine::instruction_sets_in_force(), " ")),
                    .dataset = fingerprint_of(job, session),
                    .devices = devices};
 }

@@ -17,6 +17,9 @@ namespace arbalest::jobs {
 void take_learners(const SavedRun& saved, const std::vector<int>& learners, const std::vector<std::string>& devices,
                    JobOptions& job);
 
+// Lets the job decode image files as the run did before, and adds a warning if those are rules of an older version.
+void take_pixel_rules(const SavedRun& saved, JobOptions& job);
+
 // Goes on from `saved`: sets the session's learners to its state, and `state` to its run. With the learners and devices
 // of the checkpoint, training goes on as if it had never stopped. If the job asks for other learners or devices, it
 // goes on as a run whose schedule changes the number there. A tuned job keeps the number that it had, or as many

@@ -66,6 +66,7 @@ std::optional<SavedRun> RunCheckpoints::copy() {
 void RunCheckpoints::complete(SavedRun& saved, std::optional<double> score, bool is_best) const {
   saved.run = state_now();
   saved.origin = origin_;
+  saved.pixels = run_.job.data.pixels;
   saved.job_text = run_.job.resolved_text;
   saved.metadata = run_.metadata;
   saved.run.present_score = score;

@@ -8,6 +8,7 @@
 
 #include "autotuner/decision.h"
 #include "engine/precision.h"
+#include "jobs/checkpoint/run_end.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/scores/scores.h"
@@ -38,11 +39,13 @@ struct RunStart {
   std::string job;
   std::string model;         // one line: "8 layers, 431,080 parameters"
   std::string data;          // one line: "mnist: 60,000 training and 10,000 test examples"
+  std::string classes = {};  // one line: which class has which folder and name (to_line); "": classes are just numbers
   std::string weights = {};  // one line about the saved weights that it starts from; "": none
   std::vector<std::string> devices = {};
   std::vector<int> learners_per_device;
   std::vector<LearnerStep> learner_steps = {};  // each number that the run has had until here
   bool is_tuned = false;                        // whether the number of learners is tuned while training
+  std::string learning_rate = {};  // how its schedule starts anew: "cosine, anew at epoch 10"; "": it does not
   std::string learners_change;     // how their number will change: "16 on each device from epoch 6 on"; "": it stays
   dataflow::Metrics metrics = {};  // of the model, the loss first
   std::int64_t batch_size = 0;     // per learner
@@ -205,6 +208,7 @@ struct RunSummary {
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 0;
   std::string model_sha256;  // of model.safetensors
+  ReachedLimits reached{};   // that end a completed run
   bool is_sparse = false;    // trained without mini-batches, so fields that count these have no meaning
   std::optional<SparseProgress> sparse = {};  // of a sparse model, after the last epoch
 };

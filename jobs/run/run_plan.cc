@@ -49,6 +49,7 @@ std::vector<PlanRow> plan_of(const JobOptions& job) {
     if (const auto epoch = epoch_of(step, job)) at.insert(*epoch);
   }
   for (const SynchronizationSwitch& to : job.switches) at.insert(to.at_epoch);
+  for (const scheduler::Restart& restart : job.learning_rate.restarts) at.insert(restart.epoch);
   at.erase(at.upper_bound(static_cast<double>(epochs)), at.end());
   std::vector<PlanRow> rows;
   for (const double epoch : at) rows.push_back(row_at(job, epoch));

@@ -1,5 +1,8 @@
 #include "jobs/run/run_start.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "engine/process/all_gather.h"
 #include "engine/process/packing.h"
 #include "jobs/messages/text.h"
@@ -27,6 +30,15 @@ std::string model_text(const JobOptions& job, const Session& session) {
                      trained == parameters ? "" : fmt::format(", {} of them trained", grouped(trained)));
 }
 
+// "cosine, anew at epochs 10 and 20"; "" without restarts.
+std::string restarts_text(const scheduler::LearningRateSchedule& schedule) {
+  std::vector<std::string> epochs;
+  for (const scheduler::Restart& restart : schedule.restarts) epochs.push_back(fmt::format("{:g}", restart.epoch));
+  if (epochs.empty()) return "";
+  return fmt::format("{}, which starts anew at epoch {} (learning_rate.restart)", scheduler::name_of(schedule.curve),
+                     fmt::join(epochs, ", "));
+}
+
 }  // namespace
 
 std::vector<std::string> device_names(const std::vector<engine::DeviceSpec>& devices, engine::process::World& world) {
@@ -49,6 +61,7 @@ RunStart describe_run(const JobOptions& job, const Session& session, EvaluationS
                  .data = data_text(session),
                  .learners_per_device = job.learners_per_device,
                  .is_tuned = job.tuned.has_value(),
+                 .learning_rate = restarts_text(job.learning_rate),
                  .learners_change = describe_changes(job),
                  .metrics = job.graph->metrics(),
                  .batch_size = job.training.batch_size,

@@ -116,7 +116,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
 void Session::open_here(const JobOptions& job, const std::string& data_root, Input input,
                         std::span<const engine::ExchangePlace> places, const engine::process::World& processes) {
   const AvailableMemory available(devices_, processes.local_size());
-  load_data(job, data_root, input);
+  load_data(job, data_root, input, engine::host::MemoryBudget(processes.local_size()));
   pools_ = make_pools(job, devices_, places, resident_training_data_, resident_evaluation_data_);
   const SplitSizes sizes = split_sizes();
   const MemoryForecast forecast(job, pools_, sizes, available, processes.rank(), processes.size());
@@ -126,11 +126,12 @@ void Session::open_here(const JobOptions& job, const std::string& data_root, Inp
   make_rings(job, sizes, forecast.ring_learners());
 }
 
-void Session::load_data(const JobOptions& job, const std::string& data_root, Input input) {
+void Session::load_data(const JobOptions& job, const std::string& data_root, Input input,
+                        const engine::host::MemoryBudget& budget) {
   const auto place = [&](const dataflow::Dataset& data) {
     return input == Input::kRing ? std::vector<dataflow::ResidentData>{} : place_dataset(data, devices_, warnings_);
   };
-  load_sets(job, data_root);
+  load_sets(job, data_root, budget);
   resident_evaluation_data_ = place(*evaluation_data_);
   training_order_ =
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
@@ -157,15 +158,16 @@ void Session::add_warnings(const JobOptions& job) {
   if (!few.empty()) warnings_.push_back(std::move(few));
 }
 
-void Session::load_sets(const JobOptions& job, const std::string& data_root) {
+void Session::load_sets(const JobOptions& job, const std::string& data_root, const engine::host::MemoryBudget& budget) {
   const std::int64_t batch = evaluation_batch_size(job);
-  evaluation_data_ = load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_);
+  evaluation_data_ =
+      load_dataset(job.data, data_root, dataflow::Split::kTest, host_pool_, warnings_, Decoding::kAhead, budget);
   test_examples_ = evaluation_data_->size();
   test_order_ = std::make_unique<dataflow::SequentialOrder>(test_examples_, batch);
-  TrainingSets sets = load_training_sets(job.data, data_root, host_pool_, warnings_);
+  TrainingSets sets = load_training_sets(job.data, data_root, host_pool_, warnings_, budget);
   if (sets.validation) {
     validation_order_ = std::make_unique<dataflow::SequentialOrder>(sets.validation->size(), batch, test_examples_);
-    evaluation_data_ = dataflow::join(std::move(evaluation_data_), std::move(sets.validation));
+    evaluation_data_ = dataflow::join(std::move(evaluation_data_), std::move(sets.validation), budget);
   }
   training_data_ = std::move(sets.training);
 }
@@ -201,6 +203,12 @@ std::string Session::first_skipped() const {
   return "";
 }
 
+std::vector<std::string> Session::reading_warnings() const {
+  std::vector<std::string> all = training_data_->warnings();
+  for (std::string& text : evaluation_data_->warnings()) all.push_back(std::move(text));
+  return all;
+}
+
 std::int64_t Session::learner_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& pool : pools_) bytes += pool->count() * static_cast<std::int64_t>(pool->learner_bytes());
@@ -218,6 +226,10 @@ void Session::prepare(std::span<const int> learners_per_device) {
 }
 
 void Session::resize(std::span<const int> learners_per_device) { scheduler_->resize(learners_per_device); }
+
+void Session::limit_threads(int most) {
+  for (const auto& pool : pools_) pool->limit_threads(most);
+}
 
 void Session::switch_to(const SynchronizationSwitch& to) {
   if (!to.learners_per_device.empty()) {

@@ -12,6 +12,7 @@
 #include "dataflow/input/dataset.h"
 #include "engine/collective.h"
 #include "engine/devices.h"
+#include "engine/host/memory_budget.h"
 #include "engine/host/pool.h"
 #include "engine/process/world.h"
 #include "jobs/options/job_options.h"
@@ -57,6 +58,7 @@ class Session {
   dataflow::BatchRing& test_ring() { return *test_ring_; }
   dataflow::BatchRing* validation_ring() { return validation_ring_.get(); }  // null if there is no validation set
   scheduler::Scheduler& scheduler() { return *scheduler_; }
+  dataflow::BatchRing* statistics_ring() { return statistics_ring_.get(); }  // null: statistics are not re-estimated
   // prepare() prepares another number of learners, by device (LearnerPool::prepare), and may run on a thread of its
   // own. resize() switches to it once the scheduler is drained. Idle learners stay until the next prepare(), which
   // frees those it does not need before it makes any, or until release_idle(), which may run wherever prepare() may.
@@ -69,6 +71,8 @@ class Session {
   void restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
                scheduler::RateScaling scaling, std::span<const int> learners_per_device);
   void release_idle();
+  // From the next prepare() on, learners have at most `most` threads; 0: as many as the cores give.
+  void limit_threads(int most);
   // Memory of their devices that the present learners take.
   std::int64_t learner_bytes() const;
   // The largest number of learners that each device may get; memory allows no more.
@@ -80,6 +84,8 @@ class Session {
   std::int64_t skipped_examples() const;
   // Error of the first such example, of the training set if it has one; "" if there is none.
   std::string first_skipped() const;
+  // What reading the examples has shown so far that the user should know.
+  std::vector<std::string> reading_warnings() const;
   // The job's devices, in its order.
   std::span<const std::unique_ptr<engine::Device>> devices() const noexcept { return devices_; }
   std::int64_t trained_parameters() const { return pools_.front()->training_plan().parameters().trained_parameters(); }
@@ -89,8 +95,9 @@ class Session {
   // Opens what needs no other process, once the devices are open and connected.
   void open_here(const JobOptions& job, const std::string& data_root, Input input,
                  std::span<const engine::ExchangePlace> places, const engine::process::World& processes);
-  void load_data(const JobOptions& job, const std::string& data_root, Input input);
-  void load_sets(const JobOptions& job, const std::string& data_root);
+  void load_data(const JobOptions& job, const std::string& data_root, Input input,
+                 const engine::host::MemoryBudget& budget);
+  void load_sets(const JobOptions& job, const std::string& data_root, const engine::host::MemoryBudget& budget);
   void add_warnings(const JobOptions& job);
   SplitSizes split_sizes() const;
   void make_rings(const JobOptions& job, const SplitSizes& sizes, int learners);

@@ -15,6 +15,7 @@
 #include "jobs/run/live/plateau.h"
 #include "jobs/run/live/round_changes.h"
 #include "jobs/run/live/run_rows.h"
+#include "jobs/run/live/skip_watch.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/processes/shared_results.h"
@@ -42,7 +43,7 @@ class Trainer {
       const bool saves_now = !is_new || run_.job.training.divergence.rolls_back;
       if (checkpoints_ && saves_now) checkpoints_->save_between_rounds();
       train();
-      save_and_evaluate(run_, checkpoints_.get());
+      save_and_evaluate(run_, checkpoints_.get(), skips_);
     } catch (const std::exception& error) {
       // The others must not wait for this process. All of them know a SharedError.
       if (dynamic_cast<const SharedError*>(&error) == nullptr) run_.world.announce_failure(as_error(error));
@@ -84,6 +85,7 @@ class Trainer {
     Requests own = end_requests(run_, run_.seconds_since(epoch_start_));
     own.save = checkpoints_ && checkpoints_->is_due();
     own.has_diverged = scheduler().has_divergence();
+    own.counts_skips = skips_.asks_to_count();
     changes_.add_to(own);
     own.is_writing = checkpoints_ && checkpoints_->is_writing_elsewhere();
     return own;
@@ -133,12 +135,14 @@ class Trainer {
     RunState& state = run_.state;
     epoch_start_ = run_.seconds_ago(state.epoch_seconds);
     run_.scores.forget();
+    skips_.begin_epoch();
     try {
       train_rounds(end);
       const bool is_stopped = scheduler().batches() < end;
       if (is_stopped && run_.decided.stop_signal != 0) run_.tell(&RunObserver::on_stop, run_.decided.stop_signal);
       changes_.drain();
       state.epoch_seconds = run_.seconds_since(epoch_start_);
+      skips_.check_epoch();
       if (is_stopped && checkpoints_) checkpoints_->save_between_rounds();
     } catch (const engine::Error&) {
       state.epoch_seconds = run_.seconds_since(epoch_start_);
@@ -165,6 +169,7 @@ class Trainer {
       if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
       run_.decided = agreement_.after_stride(requests(), scheduler().strides_apart());
       end_written_save();
+      count_skips_if_asked();
       if (scheduler().batches() < end) save_if_due();
     }
   }
@@ -174,6 +179,13 @@ class Trainer {
     if (!checkpoints_) return;
     if (run_.decided.all_have_written) checkpoints_->collect_parts();
     checkpoints_->report(/*wait=*/false);
+  }
+
+  void count_skips_if_asked() {
+    if (!run_.decided.counts_skips) return;
+    changes_.drain();
+    agreement_.forget();
+    skips_.check_epoch();
   }
 
   // The time of a save is no training time for the tuner.
@@ -200,7 +212,9 @@ class Trainer {
   bool evaluate_epoch(int epoch) {
     run_.enter(Phase::kEvaluation);
     const LiveRun::Clock::time_point evaluation_start = context_.now();
+    skips_.begin_evaluation();
     run_.scores.evaluate(*run_.session);
+    skips_.check_evaluation();
     const double evaluation_seconds = run_.seconds_since(evaluation_start);
     const double elapsed = run_.seconds();
     const bool reached = run_.scores.count_epoch();
@@ -231,6 +245,7 @@ class Trainer {
   const RunContext& context_;
   Agreement agreement_{run_.world};
   RoundChanges changes_{run_};
+  SkipWatch skips_{run_};
   std::unique_ptr<RunCheckpoints> checkpoints_;  // null: there are none
   LiveRun::Clock::time_point epoch_start_;       // less the seconds of earlier processes of the run
   LiveRun::Clock::time_point training_start_;

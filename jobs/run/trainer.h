@@ -40,6 +40,8 @@ struct RunContext {
   dataflow::InputObserver* training_input = nullptr;  // observes the training input; must outlive the run
   dataflow::InputObserver* evaluation_input = nullptr;
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  // the run's clock
+  // Whether `auto {}` repeats windows that other programs have disturbed. False if `now` is not the machine's clock.
+  bool measures_processor_time = true;
 };
 
 // Trains until the target, the last epoch, a stop signal or divergence, and writes model.safetensors, and checkpoints

@@ -105,7 +105,9 @@ std::string to_text(const AccuracyStudy& study) {
                                                  fmt::format("final {} accuracy", to_string(set)), "best", "examples/s",
                                                  "memory", ""}};
   for (const AccuracyPoint& point : study.points) {
-    const auto percents = [&](const auto& value) { return spread_text(point, value, percent); };
+    const auto percents = [&](const auto& value) {
+      return spread_text(point, value, [](double each) { return percent(each); });
+    };
     rows.push_back({std::to_string(point.learners), std::to_string(point.threads),
                     spread_text(point, seconds_of, [](double value) { return fmt::format("{:.1f}", value); }),
                     spread_text(point, epochs_of, [](double value) { return fmt::format("{:.0f}", value); }),
@@ -121,7 +123,8 @@ std::string to_text(const AccuracyStudy& study) {
 std::string to_svg(const AccuracyStudy& study) {
   const std::string accuracy = fmt::format("{} accuracy", to_string(study.accuracy_set));
   LineChart times = chart_over_learners(
-      study, fmt::format("{}: seconds to {} {} over learners per device", study.job, percent(study.target), accuracy),
+      study,
+      fmt::format("{}: seconds to {} {} over learners per device", study.job, target_percent(study.target), accuracy),
       [](const AccuracyPoint& point) { return point.seconds(); });
   double most_seconds = 0.0;
   for (const ChartPoint& point : times.series.front().points) most_seconds = std::max(most_seconds, point.y);

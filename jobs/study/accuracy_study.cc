@@ -24,7 +24,7 @@ class Watcher final : public RunObserver {
   // `name`: what the lines of `tell` begin with.
   Watcher(AccuracyRun& run, std::string name, double target, int max_epochs,
           const std::function<void(const std::string&)>& tell)
-      : run_(run), name_(std::move(name)), target_(target), max_epochs_(max_epochs), tell_(tell) {}
+      : run_(run), name_(std::move(name)), goal_(target), target_(target), max_epochs_(max_epochs), tell_(tell) {}
 
   void on_start(const RunStart& /*start*/) override {}
   void on_progress(const RunProgress& /*progress*/) override {}
@@ -39,7 +39,7 @@ class Watcher final : public RunObserver {
     }
     const EvaluationSet set = row.validation.empty() ? EvaluationSet::kTest : EvaluationSet::kValidation;
     tell_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", name_, row.epoch, max_epochs_, to_string(set),
-                      percent(accuracy), row.elapsed_seconds, first ? ", the target is reached" : ""));
+                      percent(accuracy, goal_), row.elapsed_seconds, first ? ", the target is reached" : ""));
   }
   void on_finish(const RunSummary& summary) override {
     run_.accuracy = summary.test.value("accuracy");
@@ -53,6 +53,7 @@ class Watcher final : public RunObserver {
  private:
   AccuracyRun& run_;
   const std::string name_;
+  const double goal_;
   AccuracyTarget target_;
   int max_epochs_;
   const std::function<void(const std::string&)>& tell_;
@@ -71,6 +72,7 @@ JobOptions fixed_job(const JobOptions& job, int learners, std::uint64_t seed) {
                                   fmt::format("training.seed={}", seed)};
   JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), settings);
   fixed.data.validation = job.data.validation;  // its errors point into the user's text
+  fixed.data.class_names_error = job.data.class_names_error;
   fixed.training.target_accuracy.reset();
   return fixed;
 }
@@ -112,7 +114,7 @@ std::string explain_undecided(const AccuracyChoice& choice, const AccuracyStudy&
   return fmt::format(
       "no number of learners is first: over {} the times to {} {} accuracy overlap ({}); more seeds or a "
       "higher target may tell them apart",
-      counted(static_cast<std::int64_t>(study.seeds.size()), "seed"), percent(study.target),
+      counted(static_cast<std::int64_t>(study.seeds.size()), "seed"), target_percent(study.target),
       to_string(study.accuracy_set), ranges);
 }
 
@@ -126,8 +128,8 @@ int median_epochs(const AccuracyPoint& point) {
 std::string explain(const AccuracyChoice& choice, const AccuracyStudy& study) {
   const std::string stopped = study.signal == 0 ? "" : "stopped before all trainings had ended: ";
   if (choice.first == nullptr) {
-    return fmt::format("{}no number of learners reached {} {} accuracy within {}", stopped, percent(study.target),
-                       to_string(study.accuracy_set), epochs_text(study.max_epochs));
+    return fmt::format("{}no number of learners reached {} {} accuracy within {}", stopped,
+                       target_percent(study.target), to_string(study.accuracy_set), epochs_text(study.max_epochs));
   }
   if (choice.chosen == nullptr) return stopped + explain_undecided(choice, study);
   const bool has_spread = study.seeds.size() > 1;
@@ -135,10 +137,10 @@ std::string explain(const AccuracyChoice& choice, const AccuracyStudy& study) {
                                                    counted(static_cast<std::int64_t>(study.seeds.size()), "seed"))
                                      : fmt::format("the fewest learners within 3 % of the first of {}",
                                                    counted(static_cast<std::int64_t>(study.points.size()), "training"));
-  std::string reason =
-      fmt::format("{}{} on each device reached {} {} accuracy after {:.1f} s ({}), {}", stopped,
-                  counted(choice.chosen->learners, "learner"), percent(study.target), to_string(study.accuracy_set),
-                  choice.chosen->seconds().value_or(0.0), epochs_text(median_epochs(*choice.chosen)), why);
+  std::string reason = fmt::format("{}{} on each device reached {} {} accuracy after {:.1f} s ({}), {}", stopped,
+                                   counted(choice.chosen->learners, "learner"), target_percent(study.target),
+                                   to_string(study.accuracy_set), choice.chosen->seconds().value_or(0.0),
+                                   epochs_text(median_epochs(*choice.chosen)), why);
   const auto accuracy =
       median(*choice.chosen, [&](const AccuracyRun& run) { return final_accuracy(run, study.accuracy_set); });
   if (accuracy) reason += fmt::format(", and ended at {}", percent(*accuracy));

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -92,6 +94,10 @@ pid_t start(const ChildCommand& command) {
   engine::fail(kind_of_errno(error), "cannot start '{}': {}", command.program, std::strerror(error));
 }
 
+double seconds_of(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
 }  // namespace
 
 ChildEnd run_child(const ChildCommand& command, const std::atomic<int>& stop_signal) {
@@ -100,8 +106,10 @@ ChildEnd run_child(const ChildCommand& command, const std::atomic<int>& stop_sig
   const pid_t process = start(command);
   for (;;) {
     int status = 0;
-    const pid_t ended = waitpid(process, &status, WNOHANG);
+    rusage use{};
+    const pid_t ended = wait4(process, &status, WNOHANG, &use);
     if (ended == process) {
+      end.processor_seconds = seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
       if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
       if (WIFEXITED(status)) end.exit_code = WEXITSTATUS(status);
       return end;
@@ -113,6 +121,7 @@ ChildEnd run_child(const ChildCommand& command, const std::atomic<int>& stop_sig
       kill(process, stop_signal);
       end.was_stopped = true;
     }
+    if (command.watch) command.watch(process);
     std::this_thread::sleep_for(kInterval);
   }
 }

@@ -1,8 +1,11 @@
 // Runs another program to its end.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -13,12 +16,14 @@ struct ChildCommand {
   std::vector<std::string> arguments;  // argv; the first one is the program's name
   char* const* environment = nullptr;  // "NAME=value", null at the end
   std::filesystem::path log;           // gets stdout and stderr; an existing file is replaced
+  std::function<void(pid_t)> watch{};  // unless empty, called about 50 times a second while the program runs
 };
 
 struct ChildEnd {
   int exit_code = 0;
-  int signal = 0;            // signal that ended it; 0: it exited
-  bool was_stopped = false;  // whether it got our stop signal
+  int signal = 0;                  // signal that ended it; 0: it exited
+  bool was_stopped = false;        // whether it got our stop signal
+  double processor_seconds = 0.0;  // of its threads, and of processes that it has waited for
 };
 
 // Runs the program without a shell and waits for it. The program gets a process group of its own, so that Ctrl-C on the

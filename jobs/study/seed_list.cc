@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "engine/error.h"
+#include "jobs/options/text/octal_numbers.h"
 
 namespace arbalest::jobs {
 
@@ -20,6 +21,10 @@ std::uint64_t parse_seed(std::string_view word, const std::string& all) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), seed);
   if (error != std::errc() || end != word.data() + word.size() || word.empty()) {
     fail(ErrorKind::kUsage, "--seeds '{}': '{}' is no seed; write a range as 1..5 or a list as 1,2,7", all, word);
+  }
+  if (has_leading_zero(word)) {
+    fail(ErrorKind::kUsage, "--seeds '{}': {} has a leading zero, which means octal in a job file; write {}", all, word,
+         seed);
   }
   return seed;
 }

@@ -1,13 +1,13 @@
 #include "jobs/study/tune_report.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "autotuner/throughput.h"
 #include "jobs/messages/text.h"
 #include "jobs/report/json.h"
 #include "jobs/study/svg_chart.h"
@@ -23,18 +23,33 @@ nlohmann::ordered_json null_unless_known(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
+nlohmann::ordered_json to_json(const TunePoint& point) {
+  return {{"learners", per_device(point.learners)},
+          {"threads", per_device(point.threads)},
+          {"images_per_second", point.images_per_second},
+          {"error", point.error},
+          {"windows", point.windows},
+          {"lost", null_unless_known(point.lost)},
+          {"images_per_processor_second", null_unless_known(point.images_per_processor_second)},
+          {"processor_error", point.images_per_processor_second ? nlohmann::ordered_json(point.processor_error)
+                                                                : nlohmann::ordered_json()},
+          {"efficiency", null_unless_known(point.efficiency)},
+          {"goodput", point.efficiency ? nlohmann::ordered_json(point.goodput()) : nlohmann::ordered_json()},
+          {"learner_bytes", point.learner_bytes}};
+}
+
 nlohmann::ordered_json to_json(const std::vector<TunePoint>& points) {
   auto json = nlohmann::ordered_json::array();
-  for (const TunePoint& point : points) {
-    json.push_back({{"learners", per_device(point.learners)},
-                    {"threads", per_device(point.threads)},
-                    {"images_per_second", point.images_per_second},
-                    {"error", point.error},
-                    {"efficiency", null_unless_known(point.efficiency)},
-                    {"goodput", point.efficiency ? nlohmann::ordered_json(point.goodput()) : nlohmann::ordered_json()},
-                    {"learner_bytes", point.learner_bytes}});
-  }
+  for (const TunePoint& point : points) json.push_back(to_json(point));
   return json;
+}
+
+nlohmann::ordered_json to_json(const std::optional<TuneGain>& gain) {
+  if (!gain) return nullptr;
+  return {{"ratio", gain->ratio},
+          {"error", gain->error},
+          {"by", gain->by_processor_time ? "processor_time" : "examples_per_second"},
+          {"is_lower_bound", gain->is_lower_bound}};
 }
 
 const std::vector<TunePoint>& curve_of(const TuneResult& result) {
@@ -78,30 +93,95 @@ nlohmann::ordered_json to_json(const TuneResult& result) {
           {"objective", name_of(result.objective)},
           {"synchronization", result.synchronization},
           {"noise_scale", null_unless_known(result.noise_scale)},
+          {"machine",
+           {{"is_known", result.machine.is_known},
+            {"is_quiet", result.machine.was_quiet},
+            {"lost", result.machine.is_known ? nlohmann::ordered_json(result.machine.lost) : nlohmann::ordered_json()},
+            {"disturbed_windows", result.machine.disturbed_windows}}},
+          {"may_be_remembered", may_be_remembered(result)},
+          {"gain", to_json(result.gain)},
           {"regret", null_unless_known(result.regret)},
+          {"regret_error", result.regret ? nlohmann::ordered_json(result.regret_error) : nlohmann::ordered_json()},
           {"probes", result.probes},
           {"seconds", result.seconds},
           {"points", to_json(result.points)},
-          {"sweep", to_json(result.sweep)}};
+          {"sweep", to_json(result.sweep)},
+          {"one_learner", result.baseline ? to_json(*result.baseline) : nlohmann::ordered_json()},
+          {"fewer_threads", to_json(result.fewer_threads)}};
 }
 
-std::string to_text(const TuneResult& result) {
-  const bool by_goodput = result.objective == TuningObjective::kGoodput;
-  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "examples/s", "error"}};
-  if (by_goodput) rows.front().insert(rows.front().end(), {"efficiency", "goodput"});
-  rows.front().insert(rows.front().end(), {"memory", ""});
-  for (const TunePoint& point : curve_of(result)) {
-    std::vector<std::string>& row = rows.emplace_back();
-    row = {counts_text(point.learners), counts_text(point.threads), grouped(std::llround(point.images_per_second)),
-           fmt::format("{:.1f} %", 100.0 * point.error)};
-    if (by_goodput) {
-      row.push_back(point.efficiency ? fmt::format("{:.2f}", *point.efficiency) : "unknown");
-      row.push_back(point.efficiency ? grouped(std::llround(point.goodput())) : "unknown");
-    }
-    row.push_back(bytes_text(point.learner_bytes));
-    row.push_back(point.learners == result.chosen ? "chosen" : "");
+namespace {
+
+std::vector<std::string> row_of(const TuneResult& result, const TunePoint& point, bool may_be_chosen) {
+  std::vector<std::string> row = {counts_text(point.learners), counts_text(point.threads),
+                                  grouped(std::llround(point.images_per_second)),
+                                  fmt::format("{:.1f} %", 100.0 * point.error)};
+  if (result.machine.is_known) {
+    row.push_back(point.lost ? fmt::format("{:.1f} %", 100.0 * *point.lost) : "unknown");
+    row.push_back(point.images_per_processor_second ? grouped(std::llround(*point.images_per_processor_second))
+                                                    : "unknown");
   }
-  std::string text = table(rows, 0);
+  if (result.objective == TuningObjective::kGoodput) {
+    row.push_back(point.efficiency ? fmt::format("{:.2f}", *point.efficiency) : "unknown");
+    row.push_back(point.efficiency ? grouped(std::llround(point.goodput())) : "unknown");
+  }
+  row.push_back(bytes_text(point.learner_bytes));
+  row.push_back(may_be_chosen && point.learners == result.chosen ? "chosen" : "");
+  return row;
+}
+
+std::string point_table(const TuneResult& result) {
+  std::vector<std::vector<std::string>> rows = {{"learners", "threads each", "examples/s", "error"}};
+  if (result.machine.is_known) rows.front().insert(rows.front().end(), {"lost", "per processor s"});
+  if (result.objective == TuningObjective::kGoodput) {
+    rows.front().insert(rows.front().end(), {"efficiency", "goodput"});
+  }
+  rows.front().insert(rows.front().end(), {"memory", ""});
+  const std::vector<TunePoint>& points = curve_of(result);
+  for (const TunePoint& point : result.fewer_threads) rows.push_back(row_of(result, point, false));
+  const bool has_baseline =
+      !result.baseline || std::ranges::find(points, result.baseline->learners, &TunePoint::learners) != points.end();
+  if (!has_baseline) rows.push_back(row_of(result, *result.baseline, false));
+  for (const TunePoint& point : points) rows.push_back(row_of(result, point, true));
+  return table(rows, 0);
+}
+
+// Whether a learner with fewer threads was clearly faster than the chosen numbers.
+std::string thread_advice(const TuneResult& result) {
+  if (!result.machine.was_quiet || result.fewer_threads.empty() || result.devices.size() != 1) return "";
+  const TunePoint& best = *std::ranges::max_element(result.fewer_threads, {}, &TunePoint::goodput);
+  const auto chosen = std::ranges::find(curve_of(result), result.chosen, &TunePoint::learners);
+  if (chosen == curve_of(result).end()) return "";
+  const double error = autotuner::combined_error(best.error, chosen->error);
+  const double ratio = best.goodput() / chosen->goodput();
+  if (ratio < 1.0 + 2.0 * error) return "";
+  const int threads = best.threads.front();
+  return fmt::format(
+      "1 learner with {} is {:.2f} (standard error {:.2f}) times as fast: give it fewer cores, as in devices: '{}'\n",
+      counted(threads, "thread"), ratio, ratio * error, threads == 1 ? "cpu:0" : fmt::format("cpu:0-{}", threads - 1));
+}
+
+std::string machine_text(const TuneResult& result) {
+  const TuneMachine& machine = result.machine;
+  if (!machine.is_known) return "";
+  if (!machine.was_quiet) {
+    return fmt::format(
+        "\nTHE MACHINE WAS BUSY: other programs took {:.0f} % of the processor time that the learners wanted, and did "
+        "so again in {} that were repeated. Examples/s do not compare numbers of learners then. Measure again on a "
+        "quiet machine{}.\n",
+        100.0 * machine.lost, counted(machine.disturbed_windows, "window"),
+        may_be_remembered(result) ? "" : "; runs with 'auto {}' do not learn of this answer");
+  }
+  if (machine.disturbed_windows == 0) return "";
+  return fmt::format("{}, as other programs had disturbed them\n",
+                     counted(machine.disturbed_windows, "window") +
+                         (machine.disturbed_windows == 1 ? " was repeated" : " were repeated"));
+}
+
+}  // namespace
+
+std::string to_text(const TuneResult& result) {
+  std::string text = point_table(result);
   if (result.noise_scale) {
     text += fmt::format("\ngradient noise scale: {:.0f} examples\n", *result.noise_scale);
     if (result.synchronization != kUnbiased) {
@@ -112,10 +192,11 @@ std::string to_text(const TuneResult& result) {
     }
   }
   text += fmt::format("\n{}: {}\n", chosen_text(result), result.reason);
-  if (result.regret) {
-    text += fmt::format("{:.1f} % {} than the best of the sweep\n", 100.0 * *result.regret,
-                        result.noise_scale ? "less goodput" : "slower");
+  if (result.regret && result.machine.was_quiet) {
+    text += fmt::format("{:.1f} % {} than the best of the sweep (standard error {:.1f} %)\n", 100.0 * *result.regret,
+                        result.noise_scale ? "less goodput" : "slower", 100.0 * result.regret_error);
   }
+  text += thread_advice(result) + machine_text(result);
   if (!result.is_complete) text += "stopped before the sweep had ended\n";
   return text;
 }
@@ -128,20 +209,25 @@ std::string to_svg(const TuneResult& result) {
   const auto learners = [&](const TunePoint& point) {
     return each ? point.learners.front() : std::accumulate(point.learners.begin(), point.learners.end(), 0);
   };
-  ChartSeries curve{.color = 0, .dots = true, .points = {}};
+  ChartSeries curve{.color = 0, .dots = true, .ranges = ChartRanges::kWhiskers, .points = {}};
   ChartSeries beside = curve;
   double most = 1.0;
   int most_learners = 2;
   for (const TunePoint& point : points) {
     ChartSeries& series = result.sweep.empty() || are_alike(point.learners) ? curve : beside;
-    series.points.push_back(
-        {static_cast<double>(learners(point)), point.images_per_second, point.learners == result.chosen});
-    most = std::max(most, point.images_per_second);
+    const double two_errors = 2.0 * point.error * point.images_per_second;
+    series.points.push_back({.x = static_cast<double>(learners(point)),
+                             .y = point.images_per_second,
+                             .marked = point.learners == result.chosen,
+                             .least = std::max(0.0, point.images_per_second - two_errors),
+                             .most = point.images_per_second + two_errors});
+    most = std::max(most, point.images_per_second + two_errors);
     most_learners = std::max(most_learners, learners(point));
   }
   const std::string over = each ? "learners per device" : "learners of all devices";
   const LineChart chart{
-      .title = fmt::format("{}: examples/s over {}, mini-batches of {}", result.job, over, result.batch_size),
+      .title = fmt::format("{}: examples/s over {}, mini-batches of {}{}", result.job, over, result.batch_size,
+                           result.machine.was_quiet ? "" : " (on a busy machine)"),
       .x = doubling_axis(each ? over : fmt::format("{}; chosen: {}", over, chosen_text(result)), most_learners),
       .y = linear_axis("examples/s", 0.0, most, tick_text),
       .series = {curve, beside},

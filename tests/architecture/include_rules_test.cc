@@ -139,6 +139,8 @@ TEST_CASE("architecture: vendor headers and the schema are included in their fol
            {"jobs/options/text/a.cc", "#include <google/protobuf/text_format.h>\n", nullptr},
            {"jobs/options/readers/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options/text"},
            {"dataflow/input/images/a.cc", "#include <png.h>\n", nullptr},
+           {"dataflow/input/images/a.cc", "#include <webp/decode.h>\n", nullptr},
+           {"dataflow/input/formats/a.cc", "#include <webp/decode.h>\n", "belongs to dataflow/input/images"},
            {"dataflow/input/formats/a.cc", "#include <png.h>\n", "belongs to dataflow/input/images"},
            {"jobs/run/learners/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options"},
            {"jobs/run/learners/a.cc", "#include \"jobs/report/b.h\"\n", "jobs/run may not know jobs/report"},

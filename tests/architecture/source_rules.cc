@@ -82,7 +82,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(onnx/.*\.pb\.h)", "the schema of ONNX files", {"jobs/interchange"}},
       {R"(curl/.*)", "libcurl", {"jobs/fetch"}},
       {R"(xxhash\.h)", "xxHash", {"jobs/checkpoint"}},
-      {R"((jpeglib|jerror|png)\.h)", "libjpeg-turbo and libpng", {"dataflow/input/images"}},
+      {R"((jpeglib|jerror|png)\.h|webp/.*)", "libjpeg-turbo, libpng and libwebp", {"dataflow/input/images"}},
       {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
       {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
   };

@@ -10,22 +10,34 @@ namespace arbalest::autotuner {
 TEST_CASE("throughput: a window closes after its seconds and rounds, and the first windows are ignored") {
   WindowMeter meter({.seconds = 0.5, .rounds = 2, .settling = 1});
   meter.restart(4);
-  CHECK_FALSE(meter.add(8, 800, 0.25));      // too short
-  CHECK_FALSE(meter.add(8, 800, 0.25));      // a window for settling
-  CHECK_FALSE(meter.add(4, 400, 0.75));      // long enough, but only one round
-  CHECK(meter.add(4, 600, 0.25) == 1000.0);  // 1,000 examples in one second
-  CHECK(meter.add(8, 200, 0.5) == 400.0);
+  CHECK_FALSE(meter.add(8, 800, 0.25));            // too short
+  CHECK_FALSE(meter.add(8, 800, 0.25));            // a window for settling
+  CHECK_FALSE(meter.add(4, 400, 0.75));            // long enough, but only one round
+  CHECK(meter.add(4, 600, 0.25)->rate == 1000.0);  // 1,000 examples in one second
+  CHECK(meter.add(8, 200, 0.5)->rate == 400.0);
   meter.add(8, 1'000'000, 0.25);
   meter.restart(2);
   CHECK_FALSE(meter.add(4, 100, 0.5));
-  CHECK(meter.add(4, 100, 0.5) == 200.0);  // does not count examples from before the restart
+  CHECK(meter.add(4, 100, 0.5)->rate == 200.0);  // does not count examples from before the restart
+}
+
+TEST_CASE("throughput: a window has the processor time of its parts, and says before that it is complete") {
+  WindowMeter meter({.seconds = 0.5, .rounds = 1, .settling = 0});
+  meter.restart(1);
+  CHECK_FALSE(meter.completes(1, 10, 0.25));
+  meter.add(1, 10, 0.25, {.seconds = 0.25, .used = 0.2, .lost = 0.0});
+  CHECK(meter.completes(1, 10, 0.25));
+  const Window window = *meter.add(1, 10, 0.25, {.seconds = 0.25, .used = 0.1, .lost = 0.1});
+  CHECK(window.processor.used == Approx(0.3));
+  CHECK(window.processor.lost_share() == Approx(0.25));
+  CHECK_FALSE(meter.add(1, 10, 0.5)->processor.is_known());
 }
 
 TEST_CASE("throughput: without completed rounds or elapsed time there is no window") {
   WindowMeter meter({.seconds = 0.5, .rounds = 0, .settling = 0});
   meter.restart(1);
   CHECK_FALSE(meter.add(0, 0, 2.0));
-  CHECK(meter.add(1, 10, 0.0) == 5.0);
+  CHECK(meter.add(1, 10, 0.0)->rate == 5.0);
   WindowMeter without_clock({.seconds = 0.0, .rounds = 1, .settling = 0});
   without_clock.restart(1);
   CHECK_FALSE(without_clock.add(1, 10, 0.0));

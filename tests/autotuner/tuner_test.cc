@@ -67,8 +67,8 @@ TEST_CASE("tuner: a decision has its reason and its numbers") {
   CHECK(choice.to.learners == 8);
   CHECK(choice.evidence.best_rate == 1'000'000.0);
   CHECK(choice.reason ==
-        "8 learners reached 1000000 examples/s, the most of all that were tried, and no other can be more than 3 % "
-        "faster");
+        "8 learners reached 1000000 examples/s, the most of all that were tried, and no other should be more than 3 % "
+        "faster, by rates known to 0.2 %");
 }
 
 TEST_CASE("tuner: the same calls give the same decisions") {
@@ -88,8 +88,8 @@ TEST_CASE("tuner: an earlier search's choice is compared with the neighboring oc
   CHECK(run.learners.front() == 8);
   CHECK(tried(run) == std::vector{4, 16, 8});
   CHECK(run.decisions.back().reason ==
-        "8 learners reached 1000000 examples/s, the most of all that were tried, and no other beside it can be more "
-        "than 3 % faster");
+        "8 learners reached 1000000 examples/s, the most of all that were tried, and no other beside it should be "
+        "more than 3 % faster, by rates known to 0.1 %");
   CHECK(Tuner({}, all_counts({2, 6}), 40).first().learners == 6);  // the nearest
 }
 

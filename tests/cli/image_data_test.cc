@@ -1,7 +1,7 @@
 // A user's own images, from files to a trained model.
 #include "tests/cli/small_run.h"
 #include "tests/support/catch.h"
-#include "tests/support/image_writer.h"
+#include "tests/support/image_parts.h"
 
 namespace arbalest::tests {
 
@@ -82,7 +82,7 @@ TEST_CASE("own images: a job may skip unreadable images, and counts them") {
   REQUIRE(result.exit_code == 0);
   CHECK_THAT(result.err,
              ContainsSubstring("1 of 4 images cannot be read and are left out") &&
-                 ContainsSubstring("test/dark/12.jpg: is neither a JPEG nor a PNG image") &&
+                 ContainsSubstring("test/dark/12.jpg: is neither a JPEG, a PNG nor a WebP image") &&
                  ContainsSubstring("mini-batches went without 12 images that could not be read; the first: ") &&
                  ContainsSubstring("own/train/light/5.jpg: is empty; get it again\n"));
   const nlohmann::json summary = summary_of(own.program() / "run");
@@ -91,7 +91,47 @@ TEST_CASE("own images: a job may skip unreadable images, and counts them") {
   const Completed again = own.program().run({"evaluate", "run"});
   CHECK_THAT(again.out, ContainsSubstring("test_accuracy 1\n") && ContainsSubstring("examples 3\n"));
   CHECK_THAT(again.err, ContainsSubstring("left out 1 image that could not be read; the first: ") &&
-                            ContainsSubstring("test/dark/12.jpg: is neither a JPEG nor a PNG image"));
+                            ContainsSubstring("test/dark/12.jpg: is neither a JPEG, a PNG nor a WebP image"));
+}
+
+TEST_CASE("own images: damaged orientations are ignored, and every command tells of them once") {
+  const OwnImages own;
+  const std::string damaged = exif(9, true);
+  for (const char* name : {"train/dark/2.png", "train/light/3.png"}) {
+    write_text(own.file(name), png_with(read_text(own.file(name)), "eXIf", damaged));
+  }
+  write_text(own.file("train/light/5.jpg"), jpeg_with_exif(read_text(own.file("train/light/5.jpg")), "damaged"));
+  const std::string two = "2.png: it is 9, which is not in [1, 8]";
+  const std::string three = "3 images have a damaged EXIF orientation, which is ignored; the first: ";
+  const Program& program = own.program();
+  const std::vector<Completed> told = {own.train(), program.run({"data", "verify", "own.txtpb", "--data-root", "data"}),
+                                       program.run({"data", "convert", "data/own", "records"}),
+                                       program.run({"predict", "run", "data/own/train"})};
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    CAPTURE(i, told[i].err);
+    CHECK(told[i].exit_code == 0);
+    const std::size_t at = told[i].err.find(i == 2 ? "the EXIF orientation of 3 images is damaged" : three);
+    REQUIRE(at != std::string::npos);
+    CHECK_THAT(told[i].err.substr(at), ContainsSubstring(two));
+    CHECK(told[i].err.find("damaged", at + 60) == std::string::npos);
+  }
+  const Completed ignored = own.program().run(
+      {"train", "own.txtpb", "--data-root", "data", "--output", "other", "--set", "data.images.orientation=IGNORE"});
+  CHECK(ignored.exit_code == 0);
+  CHECK(ignored.err.find("EXIF") == std::string::npos);
+}
+
+TEST_CASE("own images: WebP files are read, and files that are left out are counted by their extensions") {
+  const OwnImages own;
+  write_text(own.file("train/dark/a.webp"), webp(plain(20, 14, {3, 3, 3})));
+  for (const char* name : {"b.heic", "c.HEIC", "notes.txt", "README"}) write_text(own.file("train/dark") / name, "x");
+  const Completed verified = own.program().run({"data", "verify", "own.txtpb", "--data-root", "data"});
+  CAPTURE(verified.out);
+  CHECK(verified.exit_code == 0);
+  CHECK_THAT(verified.out, ContainsSubstring("own train: 13 examples"));
+  CHECK_THAT(verified.err,
+             ContainsSubstring("4 entries not named as images are left out (2 .heic, 1 .txt, 1 without an "
+                               "extension); the first: "));
 }
 
 TEST_CASE("own images: a job without readable images is an error") {
@@ -100,7 +140,8 @@ TEST_CASE("own images: a job without readable images is an error") {
     const std::string name = "train/" + std::string(i % 2 == 0 ? "dark/" : "light/") + std::to_string(i);
     write_text(own.file(name + (i % 4 < 2 ? ".jpg" : ".png")), "no image");
   }
-  const Completed result = own.train({"--set", "data.images.decoding.on_unreadable=SKIP"});
+  const Completed result =
+      own.train({"--set", "data.images.decoding.on_unreadable=SKIP", "--set", "data.images.decoding.max_skipped=1"});
   CHECK(result.exit_code == 4);
   CHECK_THAT(result.err, ContainsSubstring("no example of the training data can be read"));
   CHECK(summary_of(own.program() / "run")["status"] == "failed");

@@ -122,7 +122,7 @@ TEST_CASE("predict: images of every broken kind are lines with an error, and the
   write_text(folder / "1.jpg", "");
   write_text(folder / "2.jpg", "no image at all\n");
   write_text(folder / "3.jpg", good.substr(0, good.size() / 2));
-  write_text(folder / "4.jpg", jpeg(gradient(30, 40, 4)));            // CMYK
+  write_text(folder / "4.jpg", jpeg(gradient(30, 40, 4)));            // CMYK, which can be read
   write_text(folder / "5.jpg", jpeg_of_sides(good, 65'500, 65'500));  // more pixels than memory
   write_text(folder / "6.png", png(gradient(28, 28, 1)).replace(60, 8, 8, '\xAA'));
   fs::create_symlink("nowhere.png", folder / "8.png");
@@ -130,15 +130,15 @@ TEST_CASE("predict: images of every broken kind are lines with an error, and the
   write_text(folder / "notes.md", "no image, and not named like one");
   const Completed result = trained().predict({"hostile", "--top", "1"});
   CHECK(result.exit_code == 4);
-  CHECK_THAT(result.err, ContainsSubstring("left out 1 file that no image is named like"));
-  CHECK_THAT(result.err, ContainsSubstring("7 of 9 examples could not be predicted"));
+  CHECK_THAT(result.err, ContainsSubstring("left out 1 file that no image is named like (1 .md)"));
+  CHECK_THAT(result.err, ContainsSubstring("6 of 9 examples could not be predicted"));
   const std::vector<std::string> lines = lines_of(result.out);
   REQUIRE(lines.size() == 9);
   for (const std::string& line : lines) {
     const json row = json::parse(line);
     const std::string name = fs::path(row["file"].get<std::string>()).filename().string();
     CAPTURE(name);
-    CHECK(row.contains("top") == (name == "0.jpg" || name == "9.png"));
+    CHECK(row.contains("top") == (name == "0.jpg" || name == "4.jpg" || name == "9.png"));
     CHECK(row.contains("error") == !row.contains("top"));
   }
 }

@@ -44,9 +44,17 @@ TEST_CASE("tune: measures every number of a sweep, chooses one, and saves curve 
   CHECK(std::ranges::is_sorted(counts));
   CHECK(counts.back() <= 2);
   CHECK(tuned["regret"].get<double>() == Approx(1.0 - chosen / best));
+  // What the machine lost is not asserted: others may use it while the test runs. The answer must be true to it.
+  CHECK(tuned["machine"]["is_known"] == true);
+  CHECK(tuned["may_be_remembered"] == tuned["machine"]["is_quiet"]);
+  if (tuned["machine"]["is_quiet"]) CHECK(tuned["gain"]["by"] == "examples_per_second");
+  if (!tuned["machine"]["is_quiet"] && !tuned["gain"].is_null()) CHECK(tuned["gain"]["by"] == "processor_time");
+  CHECK(tuned["one_learner"]["learners"] == 1);
+  if (tuned["machine"]["is_quiet"]) CHECK(tuned["regret"].get<double>() <= 0.03);
   CHECK_FALSE(tuned["points"].empty());
   CHECK_FALSE(tuned["reason"].get<std::string>().empty());
-  CHECK_THAT(read_text(program / "tuning/tune.svg"), ContainsSubstring("<svg") && ContainsSubstring("</svg>"));
+  CHECK_THAT(read_text(program / "tuning/tune.svg"),
+             ContainsSubstring("<svg") && ContainsSubstring("class=\"whisker") && ContainsSubstring("</svg>"));
   CHECK_FALSE(std::filesystem::exists(program / "tuning/model.safetensors"));
 
   const Completed again = program.run(tune({"--output", "tuning"}));
@@ -284,7 +292,7 @@ TEST_CASE("tune: Ctrl-C in the search keeps nothing, and in the sweep keeps the 
 
   Subprocess sweeping =
       program.start(tune({"--set", "learners.per_device.auto={max: 2}", "--sweep", "--output", "tuning"}));
-  REQUIRE(sweeping.wait_for_message("sweep: turn 1 of 3"));
+  REQUIRE(sweeping.wait_for_message("sweep: turn 1 is over"));
   sweeping.send(SIGINT);
   done = sweeping.wait();
   INFO(done.err);
@@ -296,7 +304,8 @@ TEST_CASE("tune: Ctrl-C in the search keeps nothing, and in the sweep keeps the 
   CHECK_FALSE(tuned["points"].empty());
   CHECK(tuned["sweep"].empty());
   CHECK(tuned["regret"].is_null());
-  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners"));  // the search's result is cached
+  // The search's result is cached, unless the machine was busy.
+  CHECK(std::filesystem::exists(home / ".cache/arbalest/learners") == tuned["may_be_remembered"].get<bool>());
 }
 
 TEST_CASE("tune: a job's fixed number is no bound, and invalid bounds are refused") {

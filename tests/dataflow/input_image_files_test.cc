@@ -44,6 +44,9 @@ void write_tree(const TemporaryDirectory& directory) {
   write_file(directory / "test/dog/d.png", png(gradient(9, 9, 1, 4)));
 }
 
+// What is said of the test set, which has no cat.
+const std::string kNoCat = ": has no image of these classes of the training set, so scores leave them out: cat";
+
 ImageFilesSource source(const TemporaryDirectory& directory) { return {directory.path(), "train", "test"}; }
 
 ImageFileList list(const TemporaryDirectory& directory, Split split = Split::kTrain) {
@@ -57,7 +60,8 @@ EncodedImages images(const TemporaryDirectory& directory,
   Strings warnings;
   return {"small train",     dataflow::image_input({3, 8, 6}, 2),
           {{0.5F}, {0.25F}}, open_image_files(source(directory), split, 2, warnings),
-          framing,           on_unreadable};
+          framing,           {},
+          on_unreadable};
 }
 
 constexpr std::size_t kPixels = 3 * 8 * 6;
@@ -96,8 +100,9 @@ TEST_CASE("image files: a list names images, and their folders are the classes",
   CHECK(train.classes == Strings{"cat", "dog"});
   REQUIRE(train.files.size() == 2);
   CHECK(train.files[0].path == directory / "train/cat/a.JPEG");
-  CHECK(list_image_files(lists, Split::kTest, warnings).files.at(0).path == directory / "test/dog/d.png");
   CHECK(warnings.empty());
+  CHECK(list_image_files(lists, Split::kTest, warnings).files.at(0).path == directory / "test/dog/d.png");
+  CHECK(warnings == Strings{(directory / "test.txt").string() + kNoCat});
   for (const std::string line :
        {"/etc/cat/a.jpg", "a.jpg", "../a.jpg", "../../secret/a.jpg", "train/../../cat/a.jpg"}) {
     write_text(directory / "train.txt", "train/cat/a.JPEG\n" + line + "\n");
@@ -155,11 +160,13 @@ TEST_CASE("image files: files without an image's extension are skipped with a wa
   CHECK(train.files.size() == 3);
   CHECK(train.classes == Strings{"cat", "dog"});
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings[0], ContainsSubstring("5 entries not named as images are left out; the first: "));
+  CHECK_THAT(warnings[0],
+             ContainsSubstring("5 entries not named as images are left out (2 hidden, 1 .db, 1 folder, 1 without an "
+                               "extension); the first: "));
   // Warnings about the training folder come with the training set only.
   warnings.clear();
   list_image_files(source(directory), Split::kTest, warnings);
-  CHECK(warnings.empty());
+  CHECK(warnings == Strings{(directory / "test").string() + kNoCat});
 }
 
 TEST_CASE("image files: missing folders, empty classes and classes without training images are refused", "[input]") {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "engine/devices.h"
-#include "engine/host/topology.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {
@@ -30,7 +29,7 @@ TEST_CASE("a CPU supports FP32, BF16 if it has the instructions, and never TF32"
         "as in devices: \"cuda:0\", or leave precision out");
   for (const Precision precision : {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBFloat16}) {
     CHECK(precision_problem({"cuda:0", {}, 0}, precision, {}).empty());
-    CHECK(precision_problem(cpu, precision) == precision_problem(cpu, precision, engine::host::instruction_sets()));
+    CHECK(precision_problem(cpu, precision) == precision_problem(cpu, precision, engine::instruction_sets_in_force()));
   }
 }
 

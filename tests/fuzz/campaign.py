@@ -25,6 +25,7 @@ TURNS = {
     "manifest": 60000,
     "job": 20000,
     "idx": 100000,
+    "image": 60000,
     "libsvm": 60000,
     "npy": 100000,
     "onnx": 100000,

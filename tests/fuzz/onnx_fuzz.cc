@@ -12,9 +12,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const fuzz::InputDirectory directory;
   static const bool is_written = (directory.write("data", std::string(64, 'd')), true);
   constexpr std::size_t kMostComputed = std::size_t{1} << 16U;  // so that an execution stays short
+  // The name of the model's file counts only for the place of its external data.
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   fuzz::is_refused({engine::ErrorKind::kCheckpoint, engine::ErrorKind::kInvalidJob}, [&] {
-    const jobs::ImportedModel model = jobs::import_onnx(jobs::parse_onnx(bytes, directory.path()), kMostComputed);
+    const jobs::ImportedModel model =
+        jobs::import_onnx(jobs::parse_onnx(bytes, directory.path() / "data"), kMostComputed);
     std::set<std::string> names;
     for (const v1::Layer& layer : model.layers) {
       if (layer.name().empty() || !names.insert(layer.name()).second) std::abort();

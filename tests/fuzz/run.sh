@@ -10,10 +10,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 build=$1 runs=$2
 shift 2
 declare -A default_runs=(
-  [cifar]=30000 [idx]=60000 [job]=10000 [libsvm]=60000 [manifest]=30000 [npy]=50000 [onnx]=60000 [safetensors]=300000 [tar]=30000
-  [tfrecord]=30000)
+  [cifar]=30000 [idx]=60000 [image]=30000 [job]=10000 [libsvm]=60000 [manifest]=30000 [npy]=50000 [onnx]=60000
+  [safetensors]=300000 [tar]=30000 [tfrecord]=30000)
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(job cifar idx libsvm manifest npy onnx safetensors tar tfrecord)
+[ ${#targets[@]} -gt 0 ] || targets=(job cifar idx image libsvm manifest npy onnx safetensors tar tfrecord)
 mkdir -p "$build/findings"
 
 fuzz() {

@@ -2,8 +2,8 @@
 // which get right checksums.
 #include <algorithm>
 
-#include "dataflow/input/formats/crc32c.h"
 #include "dataflow/input/formats/image_records.h"
+#include "dataflow/input/formats/records/crc32c.h"
 #include "tests/fuzz/input_directory.h"
 #include "tests/fuzz/refused.h"
 

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import resource
+import shutil
 import subprocess
 import tempfile
 import unittest
@@ -12,6 +13,12 @@ from onnx_bytes import INT64, integer, integers, linear, model, node, tensor, va
 
 PROGRAM = os.environ["ARBALEST_PROGRAM"]
 MOST_BYTES = 8 << 30  # of address space: a file that asks for more must be refused before
+WEIGHTS = b"".join(tensor("", [], [0.1 * k])[-4:] for k in range(18))  # of the sound model
+
+
+def with_data(**entries):
+    """The sound model with its weights in another file."""
+    return linear(tensors=[onnx.external_tensor("fc.weight", [3, 6], **entries), tensor("fc.bias", [3], [1, 2, 3])])
 
 
 class HostileImport(unittest.TestCase):
@@ -125,7 +132,7 @@ class HostileImport(unittest.TestCase):
     def test_ranges_with_the_least_step(self):
         ends = [tensor(name, [1], [number], INT64) for name, number in (("from", 0), ("to", 1), ("axis", 0), ("step", -2**63))]
         nodes = [node("Slice", ["fc.bias", "from", "to", "axis", "step"], "y", name="range")]
-        self.refuse(linear(nodes=nodes, tensors=[tensor("fc.bias", [3], [1, 2, 3]), *ends]), 3, "Slice 'range'")
+        self.refuse(linear(nodes=nodes, tensors=[tensor("fc.bias", [3], [1, 2, 3]), *ends]), 3, "a constant")
 
     def test_images_that_grow_without_end(self):
         nodes = [node("Concat", ["x" if k == 0 else f"v{k}"] * 8, f"v{k + 1}", integer("axis", 1), name=f"join{k}")
@@ -176,9 +183,11 @@ class HostileImport(unittest.TestCase):
         for axis in (0, -2):
             self.refuse(linear(nodes=[scores, node("Softmax", ["scores"], "y", integer("axis", axis), name="over")]), 3,
                         "Softmax 'over'")
-        half = node("Cast", ["fc.bias"], "half", integer("to", 10), name="half")
-        rounded = node("Gemm", ["x", "fc.weight", "half"], "y", integer("transB", 1), name="fc")
-        self.refuse(linear(nodes=[half, rounded]), 3, "Cast 'half'")
+        float8 = node("Cast", ["fc.bias"], "small", integer("to", 17), name="float8")
+        rounded = node("Gemm", ["x", "fc.weight", "small"], "y", integer("transB", 1), name="fc")
+        self.refuse(linear(nodes=[float8, rounded]), 3, "Cast 'float8'")
+        self.refuse(linear(nodes=[node("Cast", ["x"], "small", integer("to", 17), name="float8"),
+                                  node("Relu", ["small"], "y")]), 3, "Cast 'float8'")
         # The sigmoid of the transposed image is no gate of the image.
         image = value("x", ["n", 3, 3, 3])
         nodes = [node("Relu", ["x"], "k"), node("Transpose", ["k"], "t", integers("perm", [0, 2, 3, 1])),
@@ -207,6 +216,31 @@ class HostileImport(unittest.TestCase):
         for number in (float("nan"), float("inf")):
             self.refuse(linear(tensors=[tensor("fc.weight", [3, 6], [number] * 18), tensor("fc.bias", [3], [0] * 3)]), 5,
                         f"'{self.file}': the weights of 'fc.weight' are not all finite")
+
+    def test_parts_of_formulas_without_inputs(self):
+        """Formulas that are spelled out are looked for in nodes of any form."""
+        axes = [tensor("both", [2], [0, 1], INT64), tensor("zero", [], [0.0])]
+        kinds = ("Add", "Sub", "Mul", "Div", "Pow", "Neg", "Sqrt", "Reciprocal", "Unsqueeze", "Squeeze", "Reshape", "Conv",
+                 "MaxPool", "ConstantOfShape", "Max", "Min", "ReduceMax", "Shape")
+        for inner in kinds:
+            for outer in kinds:
+                nodes = [node(inner, [], "a"), node("Mul", ["x", "a"], "b"), node(outer, ["b", "a"], "c"),
+                         node(outer, ["a", "both"], "d"), node("Div", ["c", "d"], "e"), node("Squeeze", ["a", "both"], "f"),
+                         node("Add", ["e", "f"], "g"), node("Min", ["g", "zero"], "y", name="last")]
+                self.file.write_bytes(linear(nodes=nodes, tensors=axes))
+                done = self.run_import()
+                self.assertIn(done.returncode, (3, 5), f"{inner}, {outer}: {done.stderr}")
+
+    def test_names_that_formulas_might_use(self):
+        nodes = [node("Relu", ["x"], "formula" + "_" * 10), node("Max", ["formula" + "_" * 10, "zero"], "formula"),
+                 node("Gemm", ["formula", "fc.weight", "fc.bias"], "y", integer("transB", 1))]
+        tensors = [tensor("fc.weight", [3, 6], [1] * 18), tensor("fc.bias", [3], [1, 2, 3]), tensor("zero", [], [0.0])]
+        done = self.run_import(linear(nodes=nodes, tensors=tensors))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.rmtree(self.folder / "run")
+        nodes[0] = node("Relu", ["x"], "formula" + "_" * 100000)
+        nodes[1] = node("Max", ["formula" + "_" * 100000, "zero"], "formula", name="bound")
+        self.refuse(linear(nodes=nodes, tensors=tensors), 3, "Max 'bound'")
 
     def test_orders_that_are_none(self):
         for order in ([0, 0], [0, 1, 2]):
@@ -248,35 +282,96 @@ class HostileImport(unittest.TestCase):
         for k in range(150):
             self.assertIn(f"Sin 'sin{k}.'", done.stderr)
 
+    def write_data(self, path):
+        """Writes the weights behind four other bytes."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"1234" + WEIGHTS)
+
+    def check_weights(self, path=None):
+        done = self.run_import() if path is None else self.run_import_of(path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(WEIGHTS, (self.folder / "run" / "model.safetensors").read_bytes())
+        shutil.rmtree(self.folder / "run")
+
+    def run_import_of(self, path):
+        return subprocess.run([PROGRAM, "import", path, "--output", self.folder / "run"], capture_output=True, text=True,
+                              check=False)
+
     def test_external_data(self):
-        weights = [0.1 * k for k in range(18)]
-        content = b"".join(tensor("", [], [weight])[-4:] for weight in weights)
-        (self.folder / "data").mkdir()
-        (self.folder / "data" / "good").write_bytes(b"1234" + content)
-        (self.outside / "secret").write_bytes(content)
+        self.write_data(self.folder / "data" / "good")
+        self.write_data(self.outside / "secret")
         (self.folder / "link").symlink_to(self.outside / "secret")
         (self.folder / "linked").symlink_to(self.outside)
-        os.link(self.outside / "secret", self.folder / "hard")
+        (self.folder / "loop").symlink_to("loop")
+        (self.folder / "nowhere").symlink_to("neither")
         os.mkfifo(self.folder / "pipe")
-        bias = tensor("fc.bias", [3], [1, 2, 3])
-
-        def with_data(**entries):
-            return linear(tensors=[onnx.external_tensor("fc.weight", [3, 6], **entries), bias])
-
-        for location, reason in (("../secret", "outside the folder"), (str(self.outside / "secret"), "outside the folder"),
-                                 ("link", "symbolic link"), ("linked/secret", "symbolic link"), ("hard", "hard links"),
-                                 ("data/../link", "outside the folder"),
-                                 ("pipe", "not a regular file"), ("data", "not a regular file"), ("nowhere", "No such file"),
-                                 ("", "names no file"), ("a\0b", "names no file")):
+        (self.folder / "pipeline").symlink_to("pipe")
+        outside = ("lies neither below the model's folder nor beside", "copy that file into the model's folder")
+        for location, *reasons in (("../secret", "outside the folder", "copy that file into the model's folder"),
+                                   (str(self.outside / "secret"), "outside the folder"), ("link", *outside),
+                                   ("linked/secret", *outside), ("linked/models/link", *outside),
+                                   ("data/../link", "outside the folder"), ("loop", "Too many levels of symbolic links"),
+                                   ("pipe", "not a regular file"), ("pipeline", "not a regular file"),
+                                   ("data", "not a regular file"), ("nowhere", "No such file"), (".", "not a regular file"),
+                                   ("", "names no file"), ("a\0b", "names no file")):
             with self.subTest(location):
-                self.refuse(with_data(location=location), 5, "'fc.weight'", reason)
+                self.refuse(with_data(location=location), 5, "'fc.weight'", *reasons)
         self.refuse(with_data(location="data/good", offset=5), 5, "has 76 bytes, but the tensor needs 72 from byte 5 on")
         self.refuse(with_data(location="data/good", offset=2**64 - 1), 5, "but the tensor needs 72")
         self.refuse(with_data(location="data/good", offset=-1), 5, "not a number of bytes")
         self.refuse(with_data(location="data/good", offset=4, length=73), 5, "73 bytes, but the shape needs 72")
-        done = self.run_import(with_data(location="data/good", offset=4, length=72))
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(content, (self.folder / "run" / "model.safetensors").read_bytes())
+        self.file.write_bytes(with_data(location="data/good", offset=4, length=72))
+        self.check_weights()
+
+    def test_links_to_external_data_in_the_folder(self):
+        self.write_data(self.folder / "data" / "good")
+        (self.folder / "link").symlink_to(self.folder / "data" / "good")
+        (self.folder / "again").symlink_to("link")
+        (self.folder / "linked").symlink_to("data")
+        os.link(self.folder / "data" / "good", self.folder / "hard")
+        for location in ("link", "again", "linked/good", "hard", "./data//good"):
+            with self.subTest(location):
+                self.file.write_bytes(with_data(location=location, offset=4))
+                self.check_weights()
+        # A hard link is a file like others, wherever its other names are.
+        self.write_data(self.outside / "elsewhere")
+        os.link(self.outside / "elsewhere", self.folder / "other")
+        self.file.write_bytes(with_data(location="other", offset=4))
+        self.check_weights()
+
+    def test_external_data_in_a_cache_of_hugging_face(self):
+        """snapshots/REVISION has links to files that are named after their contents, which lie in one folder."""
+        cache = self.outside / "models--test"
+        snapshot = cache / "snapshots" / "0123abcd"
+        snapshot.mkdir(parents=True)
+        self.write_data(cache / "blobs" / "fedc")
+        (cache / "blobs" / "ba98").write_bytes(with_data(location="model.onnx_data", offset=4))
+        (snapshot / "model.onnx").symlink_to("../../blobs/ba98")
+        (snapshot / "model.onnx_data").symlink_to("../../blobs/fedc")
+        self.check_weights(snapshot / "model.onnx")
+        # A file in a subfolder, and links to folders.
+        (snapshot / "onnx").mkdir()
+        (snapshot / "onnx" / "model.onnx").symlink_to("../../../blobs/ba98")
+        (snapshot / "onnx" / "model.onnx_data").symlink_to("../../../blobs/fedc")
+        self.check_weights(snapshot / "onnx" / "model.onnx")
+        (self.folder / "latest").symlink_to(snapshot)
+        self.check_weights(self.folder / "latest" / "model.onnx")
+        # What lies elsewhere stays out of reach, also for a model that is a link itself.
+        self.write_data(self.outside / "secret")
+        self.write_data(cache / "blobs" / "deep" / "secret")
+        for target in ("../../../secret", "../../blobs/deep/secret"):
+            (snapshot / "model.onnx_data").unlink()
+            (snapshot / "model.onnx_data").symlink_to(target)
+            done = self.run_import_of(snapshot / "model.onnx")
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertIn("nor beside the file that the model's own name stands for", done.stderr)
+
+    def test_a_link_to_a_model_with_external_data(self):
+        self.write_data(self.outside / "models" / "weights")
+        self.file.write_bytes(with_data(location="weights", offset=4))
+        link = self.outside / "link.onnx"
+        link.symlink_to(self.file)
+        self.check_weights(link)
 
 
 if __name__ == "__main__":

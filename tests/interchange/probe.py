@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import struct
 import subprocess
 
 import numpy as np
@@ -83,6 +84,18 @@ def losses_of_training(model, job, images, labels, directory):
     call(PROGRAM, "train", directory / "trained/job.txtpb", "--quiet", "--output", run, "--data-root", directory)
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return np.array([row["train_loss"] for row in rows if row["event"] == "epoch"])
+
+
+def tensors_in(file):
+    """The tensors of a safetensors file, by name."""
+    content = pathlib.Path(file).read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    tensors = {}
+    for name, entry in json.loads(content[8:8 + length]).items():
+        if name != "__metadata__":
+            begin, end = (8 + length + at for at in entry["data_offsets"])
+            tensors[name] = np.frombuffer(content[begin:end], np.float32).reshape(entry["shape"])
+    return tensors
 
 
 def relative_norm(got, expected):

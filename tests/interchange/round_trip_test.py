@@ -68,6 +68,29 @@ class RoundTrip(unittest.TestCase):
         self.assertFalse((self.folder / "misfit").exists())
         self.call("import", "run.onnx", "--output", "misfit", "--job", "nowhere.txtpb", code=3)
 
+    def test_the_model_of_the_job_does_not_count(self):
+        rest = "data { digits {} } learning_rate { base: 0.125 } training { max_epochs: 7 }"
+        large = 'layers { name: "a" input: "image" conv { filters: 2 kernel: 99 } }'
+        for number, model in enumerate(("", "model { zoo { inception_v3 {} } }", f"model {{ {large} }}",
+                                        'initialize { from: "nowhere" }')):
+            job = self.folder / f"own{number}.txtpb"
+            job.write_text(f"{model} {rest}", encoding="utf-8")
+            self.call("import", "run.onnx", "--output", f"own{number}", "--job", job)
+            text = (self.folder / f"own{number}/job.txtpb").read_text(encoding="utf-8")
+            for part in ("base: 0.125", "max_epochs: 7", 'from: "model.safetensors"'):
+                self.assertIn(part, text)
+            self.call("validate", f"own{number}/job.txtpb")
+
+    def test_the_rest_of_the_job_is_checked(self):
+        job = self.folder / "rest.txtpb"
+        job.write_text("data { digits {} }\nlearning_rate { base: -1 }\n", encoding="utf-8")
+        message = self.call("import", "run.onnx", "--output", "rest", "--job", job, code=3)
+        self.assertIn("rest.txtpb:2:17: error: base must be in", message)
+        self.assertNotIn("model", message.replace("model.onnx", ""))
+        job.write_text("learning_rate { base: 0.1 }\n", encoding="utf-8")
+        self.assertIn("no data is chosen", self.call("import", "run.onnx", "--output", "rest", "--job", job, code=3))
+        self.assertFalse((self.folder / "rest").exists())
+
     def test_data_beside_the_job_stay_there(self):
         (self.folder / "jobs").mkdir()
         (self.folder / "jobs/near.txtpb").write_text(

@@ -1,8 +1,8 @@
 """Models that PyTorch exports compute here what they compute in PyTorch, and keep the names of their weights."""
 
-import json
+import copy
+import importlib.util
 import pathlib
-import struct
 import sys
 import tempfile
 import unittest
@@ -98,43 +98,81 @@ def random_network(kind):
     return network
 
 
+# The way of docs/onnx.md to keep batch norm.
+RECIPE = {"training": torch.onnx.TrainingMode.PRESERVE, "do_constant_folding": False, "optimize": False}
+
+
+def has_newer_exporter():
+    return importlib.util.find_spec("onnxscript") is not None
+
+
 def export(network, example, file, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(network, (example,), str(file), input_names=["x"], output_names=["y"], **options)
 
 
-def tensors_in(file):
-    content = file.read_bytes()
-    (length,) = struct.unpack("<Q", content[:8])
-    return {name: entry["shape"] for name, entry in json.loads(content[8:8 + length]).items() if name != "__metadata__"}
+def state_of(network):
+    return {name: value.numpy() for name, value in copy.deepcopy(network).state_dict().items()
+            if not name.endswith("num_batches_tracked")}
 
 
 class TorchImport(unittest.TestCase):
-    def check(self, network, example, **options):
+    def check(self, network, example, changes_network=False, **options):
+        """Compares with the network before the export, and makes sure that the export leaves it alone."""
+        before, state = copy.deepcopy(network).eval(), state_of(network)
         with tempfile.TemporaryDirectory() as directory:
             file = pathlib.Path(directory) / "network.onnx"
             export(network, example, file, **options)
+            is_same = all(np.array_equal(value, state[name]) for name, value in state_of(network).items())
+            self.assertEqual(is_same, not changes_network)
             run = pathlib.Path(directory) / "run"
-            probe.call(probe.PROGRAM, "import", file, "--output", run)
-            expected = network.eval()(example).detach().numpy()
+            self.warnings = probe.call(probe.PROGRAM, "import", file, "--output", run)
+            expected = (network.eval() if changes_network else before)(example).detach().numpy()
             self.assertLess(probe.relative_norm(probe.output_of(run, example.numpy()), expected), LIMIT)
-            return (run / "job.txtpb").read_text(encoding="utf-8"), tensors_in(run / "model.safetensors")
+            return (run / "job.txtpb").read_text(encoding="utf-8"), probe.tensors_in(run / "model.safetensors")
 
     def setUp(self):
         self.network = random_network(Network)
         self.example = torch.randn(4, 3, 64, 48)
 
-    def test_in_training_mode_with_batch_norm_and_the_names_of_weights(self):
-        job, tensors = self.check(self.network.train(), self.example, dynamo=False, do_constant_folding=False,
-                                  training=torch.onnx.TrainingMode.TRAINING, dynamic_axes={"x": {0: "n"}})
-        expected = {name: list(value.shape) for name, value in self.network.state_dict().items()
-                    if not name.endswith("num_batches_tracked")}
-        self.assertEqual(tensors, expected)
+    def check_recipe(self, **options):
+        state = state_of(self.network)
+        job, tensors = self.check(self.network.eval(), self.example, **RECIPE, **options)
+        self.assertEqual({name: value.shape for name, value in tensors.items()},
+                         {name: value.shape for name, value in state.items()})
+        for name, value in state.items():
+            np.testing.assert_array_equal(tensors[name], value, name)
+        self.assertNotIn("batch norm", self.warnings)
         self.assertNotIn("momentum", job)  # PyTorch's default is ours; ONNX has 0.9 for it
+        return job
+
+    def test_the_recipe_keeps_the_network_as_it_was(self):
+        job = self.check_recipe(dynamo=False, dynamic_axes={"x": {0: "n"}})
         self.assertEqual(job.count("hard_swish"), 5)
         for kind in ("gelu", "silu", "relu6", "leaky_relu", "batch_norm", "global_average_pool", "extra_padding: 1"):
             self.assertIn(kind, job)
+
+    @unittest.skipUnless(has_newer_exporter(), "onnxscript is missing")
+    def test_the_recipe_keeps_the_network_with_the_newer_exporter(self):
+        self.check_recipe(dynamo=True)
+
+    @unittest.skipUnless(has_newer_exporter(), "onnxscript is missing")
+    def test_the_newer_exporter_in_training_mode_keeps_dropout_too(self):
+        job, tensors = self.check(self.network.train(), self.example, dynamo=True, optimize=False)
+        self.assertEqual(set(tensors), set(state_of(self.network)))
+        self.assertIn("dropout { ratio: 0.2 }", job)
+
+    @unittest.skipUnless(has_newer_exporter(), "onnxscript is missing")
+    def test_the_newer_exporter_says_that_it_has_folded_batch_norm(self):
+        self.check(self.network.train(), self.example, dynamo=True)
+        self.assertIn("has folded batch norm into 6 layers", self.warnings)  # the seventh follows no layer
+        self.assertIn("optimize=False", self.warnings)
+
+    def test_the_older_exporter_in_training_mode_changes_the_network(self):
+        self.check(self.network.train(), self.example, changes_network=True, dynamo=False, do_constant_folding=False,
+                   training=torch.onnx.TrainingMode.TRAINING, dynamic_axes={"x": {0: "n"}})
+        self.assertIn("has moved its running statistics", self.warnings)
 
     def test_in_evaluation_mode_with_a_free_batch(self):
         self.check(self.network.eval(), self.example, dynamo=False, dynamic_axes={"x": {0: "n"}})
@@ -147,13 +185,10 @@ class TorchImport(unittest.TestCase):
                                   dynamic_axes={"x": {0: "n"}})
         self.assertIn("height: 1", job)
         self.assertIn("extra_padding_width: -2", job)
-        self.assertEqual(tensors["features.0.weight"], [12, 3, 1, 5])
+        self.assertEqual(tensors["features.0.weight"].shape, (12, 3, 1, 5))
 
+    @unittest.skipUnless(has_newer_exporter(), "onnxscript is missing")
     def test_the_newer_exporter_with_weights_in_a_file_beside_the_model(self):
-        try:
-            import onnxscript  # pylint: disable=unused-import,import-outside-toplevel
-        except ImportError as missing:
-            self.skipTest(str(missing))
         self.check(self.network.eval(), self.example, dynamo=True, dynamic_shapes={"x": {0: torch.export.Dim("n")}})
 
 

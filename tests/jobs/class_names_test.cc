@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/error.h"
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 
@@ -132,9 +132,9 @@ TEST_CASE("a run may be resumed with other names of its classes, or after a vers
       parse(with_data("data { cifar10 {} class_names: [\"a\", \"b\", \"c\", \"d\", \"e\", \"f\", "
                       "\"g\", \"h\", \"i\", \"j\"] }"));
   const JobOptions without = parse(with_data("data { cifar10 {} }"));
-  CHECK_NOTHROW(check_same_job(without.resolved_text, named));
-  CHECK_NOTHROW(check_same_job(named.resolved_text, without));
-  CHECK_THROWS(check_same_job(parse(with_data("data { cifar100 {} }")).resolved_text, without));
+  CHECK_NOTHROW(check_same_job(without.resolved_text, {}, named, {}));
+  CHECK_NOTHROW(check_same_job(named.resolved_text, {}, without, {}));
+  CHECK_THROWS(check_same_job(parse(with_data("data { cifar100 {} }")).resolved_text, {}, without, {}));
 }
 
 }  // namespace arbalest::jobs

@@ -59,6 +59,9 @@ TEST_CASE("the pairs of a description have these names and values") {
                                              {"resize", "40"},
                                              {"interpolation", "bilinear, antialiased"},
                                              {"crop", "center"},
+                                             {"luma", "BT.601"},
+                                             {"orientation", "applied"},
+                                             {"jpeg", "whole"},
                                              {"outputs", "3"},
                                              {"first_label", "1"},
                                              {"class_names", R"(["cat \"tom\"","chien été","back\\slash"])"}});
@@ -93,6 +96,23 @@ TEST_CASE("a description is read back as it was written") {
                              .ids = {943, 1682}};
   CHECK(description_in(to_metadata(ids)).value() == ids);
   CHECK(description_in(to_metadata(ids)).value().ids == ids.ids);
+}
+
+TEST_CASE("a description without pixel rules has those of older versions") {
+  Metadata metadata = to_metadata(of_images());
+  for (const char* name : {"luma", "orientation", "jpeg"}) CHECK(metadata.erase(name) == 1);
+  const ModelDescription older = description_in(metadata).value();
+  CHECK(older.pixels == dataflow::kUnrecordedRules);
+  const Metadata recorded = to_metadata(older);
+  CHECK(
+      (recorded.at("luma") == "libpng" && recorded.at("orientation") == "ignored" && recorded.at("jpeg") == "reduced"));
+  CHECK(description_in(recorded).value().pixels == dataflow::kUnrecordedRules);
+  ModelDescription other = of_images();
+  other.pixels = {.is_oriented = false, .is_reduced = true};
+  CHECK(description_in(to_metadata(other)).value().pixels == other.pixels);
+  other.shape = {5, 1, 1};  // no image file has five channels
+  other.normalization = {{0.5F}, {0.25F}};
+  CHECK_FALSE(to_metadata(other).contains("luma"));
 }
 
 TEST_CASE("an output without a name is named by the number of its class in the data") {
@@ -139,6 +159,9 @@ TEST_CASE("a damaged description is refused, and the error names the pair") {
       {"class_names", R"(["a", "b", "c\nd"])"},
       {"class_names", R"(["a", "b", ""])"},
       {"first_label", "[1]"},
+      {"luma", "BT.709"},
+      {"orientation", ""},
+      {"jpeg", "half"},
       {"job", ""}};
   for (const auto& [name, value] : damages) {
     CAPTURE(name, value);

@@ -100,6 +100,33 @@ TEST_CASE("values of learning-rate schedules out of their range are refused") {
   });
 }
 
+TEST_CASE("restarts of the learning rate that cannot be are refused") {
+  const auto schedule = [](const std::string& text, const std::string& said) {
+    return BadValue{"base: 0.01", "base: 1 " + text, "5:" + said};
+  };
+  check_bad_values({
+      schedule(
+          "restart { epoch: 4 }",
+          "25: error: restart needs a schedule with an end: polynomial, cosine or one_cycle; with another schedule "
+          "leave it out"),
+      schedule("step { epochs: 1 factor: 1 } restart { epoch: 4 }",
+               "54: error: restart needs a schedule with an end: "
+               "polynomial, cosine or one_cycle; with another schedule leave it out"),
+      schedule("cosine {} restart {}", "35: error: epoch is missing: when the schedule starts anew, such as 10"),
+      schedule("cosine {} restart { epoch: 0 }", "45: error: epoch must be above 0, not 0"),
+      schedule("cosine {} restart { epoch: 4 } restart { epoch: 4 }",
+               "66: error: restarts must be in ascending order: epoch 4 comes after epoch 4"),
+      schedule("cosine {} restart { epoch: 2 } warm_up { epochs: 2 }",
+               "45: error: the restart at epoch 2 comes before the end of the warm-up, at epoch 2"),
+      schedule("cosine {} restart { epoch: 10 }",
+               "45: error: the restart at epoch 10 must come before the end of the job (training.max_epochs), or name "
+               "its epochs"),
+      schedule("cosine {} restart { epoch: 4 epochs: 0 }", "54: error: epochs must be in (0, 1000000], not 0"),
+      schedule("cosine {} restart { epoch: 4 factor: 2 }", "54: error: factor must be in (0, 1], not 2"),
+      schedule("cosine {} restart { epoch: 4 factor: 0 }", "54: error: factor must be in (0, 1], not 0"),
+  });
+}
+
 TEST_CASE("a warm-up must end before the job and before the first drop") {
   const auto schedule = [](const std::string& text, const std::string& said) {
     return BadValue{"base: 0.01", "base: 1 " + text, "5:" + said};

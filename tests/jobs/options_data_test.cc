@@ -3,6 +3,9 @@
 
 #include <cmath>
 
+#include <fmt/format.h>
+
+#include "jobs/checkpoint/job/job_changes.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {
@@ -80,14 +83,55 @@ TEST_CASE("images of files are described by the job") {
   CHECK(job.data.input == dataflow::image_input({3, 24, 32}, 7));
   CHECK(job.data.resize == 40);
   CHECK(job.data.on_unreadable == dataflow::OnUnreadable::kSkip);
+  CHECK(job.data.skip_limit.fraction == 0.01);
+  CHECK(parse(text, {"data.images.decoding.max_skipped=0.25"}).data.skip_limit.fraction == 0.25);
   CHECK(job.data.random_crop == engine::RandomResizedCrop{.min_area = 0.5F, .log_max_aspect = std::log(1.3333F)});
   CHECK_FALSE(job.data.augmentation.changes_images());
   CHECK(job.data.normalization.mean == Floats{0.5F});
   CHECK_FALSE(job.data.training_examples.has_value());
   const JobOptions again = parse(job.resolved_text);
   CHECK(again.resolved_text == job.resolved_text);
+  CHECK_THAT(job.resolved_text, ContainsSubstring("max_skipped: 0.01"));
+  CHECK(again.data.skip_limit.fraction == 0.01);
   CHECK(again.data.random_crop == job.data.random_crop);
   CHECK(parse(text, {"training.batch_size=1000000"}).training.batch_size == 1'000'000);
+}
+
+TEST_CASE("a run may be resumed with another max_skipped, or after a version that had none") {
+  const std::string images =
+      "images { directory: \"own\" classes: 7 decoding { height: 24 width: 32 on_unreadable: SKIP } }";
+  const JobOptions job = parse(with_data("data { " + images + " }"));
+  std::string before = job.resolved_text;
+  const std::size_t field = before.find("max_skipped");
+  REQUIRE(field != std::string::npos);
+  before.erase(field, before.find('\n', field) - field);
+  CHECK_NOTHROW(check_same_job(before, {}, job, {}));
+  const JobOptions more = parse(with_data("data { " + images + " }"), {"data.images.decoding.max_skipped=0.5"});
+  CHECK_NOTHROW(check_same_job(job.resolved_text, {}, more, {}));
+  CHECK_THROWS(check_same_job(job.resolved_text, {},
+                              parse(with_data("data { " + images + " }"), {"data.images.decoding.resize=40"}), {}));
+}
+
+TEST_CASE("a job chooses how image files become pixels") {
+  for (const std::string source : {"images", "tfrecord"}) {
+    const auto job = [&](const std::string& orientation, const std::string& reduced) {
+      return parse(with_data("data { " + source + " { directory: \"own\" classes: 7 " + orientation +
+                             " decoding { height: 24 width: 32 " + reduced + " } } }"));
+    };
+    const JobOptions usual = job("", "");
+    CHECK(usual.data.pixels == dataflow::PixelRules{});
+    CHECK_THAT(usual.resolved_text, ContainsSubstring("orientation: APPLY") && ContainsSubstring("reduced: false"));
+    CHECK(job("orientation: APPLY", "reduced: false").data.pixels == dataflow::PixelRules{});
+    const JobOptions other = job("orientation: IGNORE", "reduced: true");
+    CHECK(other.data.pixels == dataflow::PixelRules{.is_oriented = false, .is_reduced = true});
+    CHECK(parse(other.resolved_text).data.pixels == other.data.pixels);
+    CHECK(parse(other.resolved_text).resolved_text == other.resolved_text);
+  }
+  CHECK_THAT(
+      said_of("data { images { directory: \"a\" classes: 2 orientation: TURN decoding { height: 2 width: 2 } } }"),
+      ContainsSubstring("job.txtpb:3:56: error: ") && ContainsSubstring("APPLY, IGNORE"));
+  CHECK_THAT(said_of("data { images { directory: \"a\" classes: 2 decoding { height: 2 width: 2 reduced: 2 } } }"),
+             ContainsSubstring("job.txtpb:3:82: error: reduced must be true or false, not 2"));
 }
 
 TEST_CASE("missing fields for image files are errors, and nothing is derived from invalid ones") {
@@ -105,6 +149,15 @@ TEST_CASE("missing fields for image files are errors, and nothing is derived fro
         "job.txtpb:3:75: error: channels must be 1 or 3, not 2");
   CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 28 resize: 27 }") ==
         "job.txtpb:3:75: error: resize must be in [28, 4096], not 27");
+  for (const char* value : {"0", "1.01"}) {
+    CHECK_THAT(images(fmt::format("directory: \"a\" classes: 2 decoding {{ height: 28 width: 28 on_unreadable: SKIP "
+                                  "max_skipped: {} }}",
+                                  value)),
+               ContainsSubstring("job.txtpb:3:95: error: max_skipped must be in (0, 1], not "));
+  }
+  CHECK_THAT(images("directory: \"a\" classes: 2 decoding { height: 28 width: 28 max_skipped: 0.1 }"),
+             ContainsSubstring("job.txtpb:3:75: error: max_skipped has no effect") &&
+                 ContainsSubstring("add on_unreadable: SKIP, or remove max_skipped"));
   CHECK_THAT(
       refusal(with_data("data { images { directory: \"a\" classes: 2 decoding { height: 28 width: 28 channels: 2 "
                         "resize: 27 } } }")),
@@ -126,6 +179,7 @@ TEST_CASE("shards and arrays are described by the job") {
   CHECK(shards.data.random_crop ==
         engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = static_cast<float>(std::log(1.3333))});
   CHECK(parse(shards.resolved_text).resolved_text == shards.resolved_text);
+  CHECK_THAT(shards.resolved_text, !ContainsSubstring("max_skipped"));  // it is only for on_unreadable: SKIP
   const JobOptions arrays =
       parse(with_data("data { npy { directory: \"a\" classes: 1000 channels: 1 height: 30 width: 31 } }"));
   CHECK(arrays.data.kind == Kind::kNpy);

@@ -214,6 +214,23 @@ TEST_CASE("every field of an optimizer sets its option") {
         std::vector{dataflow::ParameterKind::kNormalization});
 }
 
+TEST_CASE("a schedule that restarts ends at the next restart or with the job by default") {
+  for (const std::string curve : {"polynomial", "cosine", "one_cycle"}) {
+    CAPTURE(curve);
+    const JobOptions job =
+        parse(kShortest, {"training.max_epochs=12", "learning_rate." + curve + "={}", "learning_rate.warm_up.epochs=1",
+                          "learning_rate.restart={epoch: 4}", "learning_rate.restart={epoch: 6.5 factor: 0.5}"});
+    CHECK_THAT(job.resolved_text, ContainsSubstring("    epochs: 3\n"));
+    const std::vector<scheduler::Restart>& restarts = job.learning_rate.restarts;
+    REQUIRE(restarts.size() == 2);
+    CHECK((restarts[0].epoch == 4.0 && restarts[0].epochs == 2.5 && restarts[0].factor == 1.0));
+    CHECK((restarts[1].epoch == 6.5 && restarts[1].epochs == 5.5 && restarts[1].factor == 0.5));
+    CHECK(job.warnings.empty());
+    require_same(parse(job.resolved_text), job);
+    CHECK(parse(job.resolved_text).resolved_text == job.resolved_text);
+  }
+}
+
 TEST_CASE("a schedule with an end ends with the job by default") {
   for (const std::string curve : {"polynomial", "cosine", "one_cycle"}) {
     CAPTURE(curve);
@@ -413,6 +430,10 @@ TEST_CASE("valid settings that may surprise give warnings") {
   CHECK_THAT(
       warnings({"learning_rate.cosine.epochs=20"}),
       ContainsSubstring("the learning rate's cosine schedule ends at epoch 20, but the job ends after 10 epochs"));
+  CHECK_THAT(warnings({"learning_rate.cosine={}", "learning_rate.restart={epoch: 10 epochs: 4}"}),
+             ContainsSubstring("the restart of the learning rate at epoch 10 never happens: the job ends after 10"));
+  CHECK_THAT(warnings({"learning_rate.cosine={}", "learning_rate.restart={epoch: 4 epochs: 4}"}),
+             ContainsSubstring("the learning rate is 0 from epoch 8 on, and the job ends after 10 epochs"));
   CHECK_THAT(warnings({"learning_rate.polynomial.epochs=6"}),
              ContainsSubstring("the learning rate is 0 from epoch 6 on, and the job ends after 10 epochs"));
   CHECK_THAT(warnings({"learning_rate.exponential.factor=1e-300"}),

@@ -286,6 +286,18 @@ TEST_CASE("console: a run that passed the target but does not hold it yet says w
                                "evaluations is 98.76 %"));
 }
 
+TEST_CASE("console: no accuracy short of the target is rounded up to it") {
+  Console console;
+  console.reporter.on_start(some_start());
+  RunSummary summary = some_summary();
+  summary.status = RunStatus::kCompleted;
+  summary.time_to_accuracy_seconds.reset();
+  summary.held_accuracy = HeldAccuracy{.accuracy = 0.98996, .evaluations = 4};
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(),
+             ContainsSubstring("99.00 % test accuracy not yet held") && ContainsSubstring("evaluations is 98.996 %"));
+}
+
 TEST_CASE("console: a stopped run says how many epochs it has trained") {
   Console console;
   console.reporter.on_start(some_start());
@@ -386,9 +398,6 @@ TEST_CASE("text: numbers are formatted for people") {
   CHECK(duration(7) == "0:07");
   CHECK(duration(3723) == "1:02:03");
   CHECK(duration(-1) == "0:00");
-  CHECK(percent(1.0) == "100.00 %");
-  CHECK(percent(0.99999) == "99.99 %");
-  CHECK(percent(0.29) == "29.00 %");
   CHECK(bytes_text(1023) == "1023 B");
   CHECK(bytes_text(1536) == "1.50 KiB");
   CHECK(table({{"a", "bb", "1"}, {"ccc", "d", "22"}}, 2) == "a    bb   1\nccc  d   22\n");

@@ -271,6 +271,8 @@ TEST_CASE("run directory: a tuned run's directory has the numbers of learners fr
                                      .probes = 3,
                                      .probe_limit = 6,
                                      .measured_windows = 31,
+                                     .disturbed_windows = 4,
+                                     .lost = 0.125,
                                      .noise_scale = 64.0,
                                      .efficiency = 0.5};
   directory.on_resize({.batch = 12, .from = {2}, .to = {4}, .reason = "why", .evidence = evidence});
@@ -289,6 +291,8 @@ TEST_CASE("run directory: a tuned run's directory has the numbers of learners fr
                                            {"probes", 3},
                                            {"probe_limit", 6},
                                            {"measured_windows", 31},
+                                           {"disturbed_windows", 4},
+                                           {"lost", 0.125},
                                            {"noise_scale", 64.0},
                                            {"efficiency", 0.5},
                                            {"goodput", 450.25},

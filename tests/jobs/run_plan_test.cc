@@ -57,4 +57,17 @@ TEST_CASE("a plan follows the numbers of learners of a schedule and of a growth"
                                   {4.0, 1.0F, 4, "s_sgd"}});
 }
 
+TEST_CASE("a plan has a row at each restart of the learning rate") {
+  const JobOptions job = parse(
+      "name: 'job' model { zoo { lenet {} } } data { digits {} } training { batch_size: 32 max_epochs: 4 }\n"
+      "learning_rate { base: 0.5 cosine {} restart { epoch: 2.5 factor: 0.5 } with_learners: KEEP } devices: 'cpu'\n"
+      "learners { per_device { fixed: 1 } }");
+  const std::vector<PlanRow> rows = plan_of(job);
+  REQUIRE(rows.size() == 6);
+  CHECK((rows[3].epoch == 2.5 && rows[3].learning_rate == 0.25F));
+  // Half a cosine over 1.5 epochs, a third of which is over: 0.25 (1 + cos(pi / 3)) / 2.
+  CHECK(rows[4].epoch == 3.0);
+  CHECK(rows[4].learning_rate == Approx(0.1875));
+}
+
 }  // namespace arbalest::jobs

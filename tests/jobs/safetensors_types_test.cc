@@ -62,6 +62,25 @@ TEST_CASE("half precision: every finite number is converted by the formula of IE
   }
 }
 
+TEST_CASE("half precision: numbers are rounded to the nearest, halfway to the even one") {
+  constexpr std::uint16_t kLargest = 0x7BFFU;
+  for (std::uint16_t bits = 0; bits < kLargest; ++bits) {
+    const float low = from_half(bits);
+    const float high = from_half(static_cast<std::uint16_t>(bits + 1));
+    const float middle = (low + high) / 2.0F;  // exact
+    const std::uint16_t even = bits % 2U == 0U ? bits : static_cast<std::uint16_t>(bits + 1);
+    if (to_half(low) != bits) FAIL("the number " << low);
+    if (to_half(middle) != even) FAIL("halfway between " << low << " and " << high);
+    if (to_half(std::nextafter(middle, 0.0F)) != bits) FAIL("below the middle of " << low << " and " << high);
+    if (to_half(std::nextafter(middle, high)) != bits + 1) FAIL("above the middle of " << low << " and " << high);
+    if (to_half(-middle) != (even | 0x8000U)) FAIL("the sign of " << -middle);
+  }
+  CHECK(from_half(to_half(65519.0F)) == 65504.0F);
+  CHECK(std::isinf(from_half(to_half(65520.0F))));
+  CHECK(from_half(to_half(-std::numeric_limits<float>::infinity())) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(from_half(to_half(std::numeric_limits<float>::quiet_NaN()))));
+}
+
 TEST_CASE("safetensors: F32, F16 and BF16 are read as float32, other types without values") {
   const std::vector<StoredTensor> tensors =
       read(file_with(R"({"i":{"dtype":"I64","shape":[],"data_offsets":[0,8]},)"

@@ -20,6 +20,8 @@ TEST_CASE("wrong lists of seeds are refused with a reason") {
                                                        {"1..", "'' is no seed"},
                                                        {"-1", "'-1' is no seed"},
                                                        {"3..1", "3..1 is empty"},
+                                                       {"010", "010 has a leading zero"},
+                                                       {"1..010", "010 has a leading zero"},
                                                        {"1..3,2", "2 stands there twice"},
                                                        {"1..1001", "more than 1000 seeds"},
                                                        {"18446744073709551616", "is no seed"}};

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/tensorboard/event_file.h"

@@ -12,7 +12,7 @@ import socket
 import subprocess
 import time
 
-PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "sinfo")
+PROGRAMS = ("slurmctld", "slurmd", "srun", "sbatch", "scancel", "scontrol", "sinfo", "squeue")
 STARTS = 60  # seconds until the node must be ready
 
 # cred_expire: a job that was put back into the queue waits as long before it starts again.

@@ -24,6 +24,7 @@ SCRIPT = processes.SOURCES / "contrib/slurm/train.sbatch"
 LIMIT = 180  # seconds after which a step or job that takes a few hangs
 
 JOB = """
+name: "slurm"
 model { zoo { lenet {} } }
 data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
 training { batch_size: 8 max_epochs: 6 }
@@ -137,26 +138,67 @@ class Slurm(ProcessCase):
         self.assertEqual(process.returncode, 8, errors)
         self.assertRegex(errors, r"rank [02] on host .*: rank 1 on host .* is dead, stopped or cut off")
 
-    def test_a_stopped_job_is_put_back_into_the_queue_and_goes_on(self):
-        longer = ["--set", "training.max_epochs=40"]  # scancel may take seconds
-        expected = self.train_with_mpirun("longer", *longer)
-        words = ["sbatch", "--parsable", "--ntasks=2", "--cpus-per-task=1", "--overcommit", "--time=10"]
-        words += [f"--output={self.root}/batch.log", str(SCRIPT), "job.txtpb", "requeued", "--quiet", *longer]
-        environment = {**os.environ, "ARBALEST": str(PROGRAM)}
-        job = subprocess.run(words, cwd=self.root, env=environment, capture_output=True, text=True, check=True).stdout.strip()
-        self.wait_until(lambda: '"epoch"' in self.log_of("requeued"), "no epoch")
-        subprocess.run(["scancel", "--signal=TERM", job], check=True)
-        self.wait_until(lambda: self.is_over(job), "the job does not end")
-        batch = (self.root / "batch.log").read_text(encoding="utf-8")
-        self.assertEqual(batch.count("back into the queue"), 1, batch)
-        self.assertEqual(self.log_of("requeued").count('"event":"resume"'), 1, batch)
-        self.assertEqual(self.summary("requeued")["status"], "completed")
-        self.assertEqual(self.summary("requeued")["model_sha256"], expected["model_sha256"])
+    def submit(self, name, *options):
+        """Submits a job that trains until it is stopped, and waits for its first epoch. Returns its number.
 
-    def is_over(self, job):
+        A start of the job waits for the file `go`, so that the job file can be changed between two starts.
+        """
+        (self.root / f"{name}.txtpb").write_text(JOB.replace("max_epochs: 6", "max_epochs: 1000000"), encoding="utf-8")
+        program = self.root / f"{name}.sh"
+        program.write_text(f'#!/bin/sh\nuntil [ -e {name}.go ]; do sleep 0.1; done\nexec {PROGRAM} "$@"\n', encoding="utf-8")
+        program.chmod(0o755)
+        (self.root / f"{name}.go").touch()
+        words = ["sbatch", "--parsable", "--ntasks=2", "--cpus-per-task=1", "--overcommit", *options]
+        words += [f"--output={self.root}/{name}.log", str(SCRIPT), f"{name}.txtpb", name, "--quiet"]
+        environment = {**os.environ, "ARBALEST": str(program)}
+        done = subprocess.run(words, cwd=self.root, env=environment, capture_output=True, text=True, check=True)
+        self.wait_until(lambda: '"epoch"' in self.log_of(name), "no epoch")
+        (self.root / f"{name}.go").unlink()
+        return done.stdout.strip()
+
+    def expect_requeue(self, job, name):
+        """The job must save, come back, and end with the bytes of a run that was never stopped."""
+        self.wait_until(lambda: "queue" in self.text_of(name), "the script does not end")
+        self.assertEqual(self.text_of(name).count("back into the queue"), 1, self.text_of(name))
+        epochs = self.log_of(name).count('"event":"epoch"') + 2
+        (self.root / f"{name}.txtpb").write_text(JOB.replace("max_epochs: 6", f"max_epochs: {epochs}"), encoding="utf-8")
+        (self.root / f"{name}.go").touch()
+        self.wait_until(lambda: self.field(job, "JobState") in ("COMPLETED", "FAILED"), "the job does not end")
+        self.assertEqual(self.field(job, "JobState"), "COMPLETED", self.text_of(name))
+        self.assertEqual(self.field(job, "Restarts"), "1")
+        self.assertEqual(self.log_of(name).count('"event":"resume"'), 1, self.text_of(name))
+        self.assertEqual(self.summary(name)["status"], "completed")
+        expected = self.train_with_mpirun(f"{name}-expected", "--set", f"training.max_epochs={epochs}")
+        self.assertEqual(self.summary(name)["model_sha256"], expected["model_sha256"])
+
+    def test_a_job_that_gets_a_signal_is_put_back_into_the_queue_and_goes_on(self):
+        job = self.submit("signaled", "--time=10")
+        subprocess.run(["scancel", "--signal=TERM", job], check=True)
+        self.expect_requeue(job, "signaled")
+
+    def test_a_job_near_its_time_limit_is_put_back_into_the_queue_and_goes_on(self):
+        job = self.submit("limited", "--time=2", "--signal=TERM@90")
+        self.expect_requeue(job, "limited")
+
+    def test_a_cancelled_job_saves_and_does_not_come_back(self):
+        job = self.submit("cancelled", "--time=10")
+        subprocess.run(["scancel", job], check=True)
+        self.wait_until(lambda: "queue" in self.text_of("cancelled"), "the script does not end")
+        # A job that was put back is PENDING for some seconds, and then RUNNING.
+        self.wait_until(lambda: self.field(job, "JobState") != "COMPLETING", "the job does not end")
+        self.assertEqual(self.field(job, "JobState"), "CANCELLED", self.text_of("cancelled"))
+        self.assertEqual(self.field(job, "Restarts"), "0")
+        self.assertIn("stays out of the queue", self.text_of("cancelled"))
+        self.assertEqual(self.summary("cancelled")["status"], "stopped")
+        self.assertTrue(list((self.root / "cancelled/checkpoints").glob("0*")))
+
+    def text_of(self, name):
+        path = self.root / f"{name}.log"
+        return path.read_text(encoding="utf-8") if path.exists() else ""
+
+    def field(self, job, name):
         shown = subprocess.run(["scontrol", "show", "job", job], capture_output=True, text=True, check=True).stdout
-        self.assertNotIn("JobState=FAILED", shown)
-        return "JobState=COMPLETED" in shown
+        return dict(word.split("=", 1) for word in shown.split() if "=" in word)[name]
 
 
 if __name__ == "__main__":

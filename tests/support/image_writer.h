@@ -41,7 +41,14 @@ inline RawImage plain(int width, int height, const std::vector<std::uint8_t>& co
   return image;
 }
 
-inline std::string jpeg(const RawImage& image, bool progressive = false) {
+struct JpegOptions {
+  bool progressive = false;
+  bool inks_are_ycck = true;  // for 4 channels; else the inks are stored as they are
+  int luma_across = 2;        // samples of luma for one of color
+  int luma_down = 2;
+};
+
+inline std::string jpeg_of(const RawImage& image, const JpegOptions& options) {
   jpeg_compress_struct library{};
   jpeg_error_mgr errors{};
   library.err = jpeg_std_error(&errors);  // ends the program on errors
@@ -55,7 +62,12 @@ inline std::string jpeg(const RawImage& image, bool progressive = false) {
   library.in_color_space = image.channels == 1 ? JCS_GRAYSCALE : image.channels == 3 ? JCS_RGB : JCS_CMYK;
   jpeg_set_defaults(&library);
   jpeg_set_quality(&library, 95, TRUE);
-  if (progressive) jpeg_simple_progression(&library);
+  if (image.channels == 4) jpeg_set_colorspace(&library, options.inks_are_ycck ? JCS_YCCK : JCS_CMYK);
+  if (image.channels == 3) {
+    library.comp_info[0].h_samp_factor = options.luma_across;
+    library.comp_info[0].v_samp_factor = options.luma_down;
+  }
+  if (options.progressive) jpeg_simple_progression(&library);
   jpeg_start_compress(&library, TRUE);
   std::vector<std::uint8_t> samples = image.samples;
   while (library.next_scanline < library.image_height) {
@@ -67,6 +79,10 @@ inline std::string jpeg(const RawImage& image, bool progressive = false) {
   std::string file(reinterpret_cast<char*>(bytes), size);
   std::free(bytes);
   return file;
+}
+
+inline std::string jpeg(const RawImage& image, bool progressive = false) {
+  return jpeg_of(image, {.progressive = progressive});
 }
 
 // `bits`: bits per sample, 8 or 16. With 16, a byte of `image` is the higher byte and the lower one is 0x7F.

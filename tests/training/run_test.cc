@@ -291,7 +291,7 @@ TEST_CASE("a target counts as reached by the lower median of the last five accur
   jobs::AccuracyTarget none(std::nullopt);
   CHECK_FALSE(none.held().has_value());
   CHECK_FALSE(none.add(1.0));
-  CHECK(to_string(*none.held()) == "the one evaluation gave 100.00 %");
+  CHECK(to_string(*none.held(), 1.0) == "the one evaluation gave 100.00 %");
 }
 
 TEST_CASE("a dry run does one round of each phase and writes nothing", "[training]") {

@@ -256,7 +256,8 @@ TEST_CASE("processes: the warning of a high momentum counts the learners of all"
   const std::string path = (directory.path() / "job.txtpb").string();
   tests::write_text(path, R"(
 model { zoo { mlp { hidden: [4] } } } data { digits {} } learning_rate { base: 0.1 } devices: "cpu"
-optimizer { sgd { momentum: 0.9 } } synchronization { async_sgd {} } learners { per_device { fixed: 2 } }
+optimizer { sgd { momentum: 0.9 } } synchronization { async_sgd { scale_by_staleness: false } }
+learners { per_device { fixed: 2 } }
 )");
   std::vector<std::vector<std::string>> warnings(2);
   CHECK(tests::messages_of_ranks(2, [&](World& world) {

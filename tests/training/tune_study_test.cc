@@ -22,16 +22,20 @@ namespace arbalest::tests {
 
 TEST_CASE("tune: on unlike devices the sweep measures equal numbers and the chosen numbers", "[training]") {
   const jobs::JobOptions job = tuned_on_unlike_devices();
-  const jobs::TuneResult result = jobs::tune(job, {}, {.sweep = true}, [](const std::string&) {});
+  jobs::TuneResult found;
+  const jobs::TuneResult result =
+      jobs::tune(job, {}, {.sweep = true, .found = [&](const jobs::TuneResult& of_search) { found = of_search; }},
+                 [](const std::string&) {});
   REQUIRE(result.chosen.size() == 2);
+  // The sweep may have chosen other numbers than the search, which tuned the second device last.
   REQUIRE_FALSE(result.points.empty());
-  // The second device was tuned last, so the points differ in its number.
+  // So the points of the search differ in the second number.
   for (const jobs::TunePoint& point : result.points) {
-    CHECK(point.learners.front() == result.chosen.front());
+    CHECK(point.learners.front() == found.chosen.front());
     CHECK(point.learner_bytes > 0);
     CHECK(point.images_per_second > 0.0);
   }
-  CHECK(std::ranges::count(result.points, result.chosen, &jobs::TunePoint::learners) == 1);
+  CHECK(std::ranges::count(result.points, found.chosen, &jobs::TunePoint::learners) == 1);
   CHECK(std::ranges::count(result.sweep, result.chosen, &jobs::TunePoint::learners) == 1);
   for (const int learners : {1, 2, 3, 4}) {
     CHECK(std::ranges::count(result.sweep, std::vector{learners, learners}, &jobs::TunePoint::learners) == 1);
@@ -95,7 +99,7 @@ TEST_CASE("tune: a sweep skips numbers that do not fit in memory, and the search
       job, {}, {.sweep = true, .found = [&](const jobs::TuneResult& of_search) { found = of_search; }}, tell);
   limit.reset();
   REQUIRE(found.has_value());
-  CHECK(found->chosen == result.chosen);
+  CHECK_FALSE(found->chosen.empty());  // the sweep may have chosen another number
   CHECK_FALSE(found->points.empty());
   CHECK(found->sweep.empty());
   CHECK(std::ranges::any_of(lines, [](const std::string& line) {

@@ -112,13 +112,17 @@ inline Part train_part(const jobs::JobOptions& job, const std::filesystem::path&
   context.stop_signal = &watcher.signal;
   context.save_requests = &watcher.save_requests;
   context.now = [&] { return watcher.now(); };
+  context.measures_processor_time = false;
   context.log_bytes = [&] { return directory.log_bytes(); };
   if (point) {
     context.resumed = &point->saved;
     context.resumed_path = point->path.string();
   }
   Part part;
-  part.summary = jobs::train(job, context);
+  const bool is_continued = point && !point->settings.empty();
+  const jobs::JobOptions continued =
+      is_continued ? jobs::parse_job(jobs::SourceText(job.name, job.resolved_text), point->settings) : job;
+  part.summary = jobs::train(continued, context);
   part.resumed = watcher.resumed;
   part.rows = watcher.rows;
   part.drops = watcher.drops;

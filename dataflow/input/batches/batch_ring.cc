@@ -106,7 +106,10 @@ std::optional<Batch> BatchRing::next() {
   if (slot.failure) std::rethrow_exception(slot.failure);
   slot.state = State::kOut;
   skipped_ += slot.skipped;
-  if (first_skipped_.empty()) first_skipped_ = slot.first_skipped;
+  if (first_skipped_.empty() && !slot.named_skipped.empty()) first_skipped_ = slot.named_skipped.front();
+  for (const std::string& error : slot.named_skipped) {
+    if (named_skipped_.size() < kNamedSkips) named_skipped_.push_back(error);
+  }
   ++next_out_;
   return slot.batch;
 }
@@ -219,7 +222,7 @@ void BatchRing::fill(Slot& slot, std::uint64_t position) const {
 void BatchRing::read_examples(Slot& slot) const {
   const std::span features = slot.batch.tensors.first(slot.batch.tensors.size() - 1);
   std::vector<std::size_t> skipped;
-  slot.first_skipped.clear();
+  slot.named_skipped.clear();
   for (std::size_t row = 0; row < slot.indices.size(); ++row) {
     for (std::size_t f = 0; f < features.size(); ++f) slot.row[f] = features[f].row(row);
     if (slot.indices[row] != BatchOrder::kNoExample) {
@@ -243,7 +246,7 @@ bool BatchRing::read_example(Slot& slot, std::size_t row) const {
     dataset_->read(example, {slot.batch.number, static_cast<std::uint32_t>(row)}, slot.row);
   } catch (const engine::Error& error) {
     if (error.kind() != engine::ErrorKind::kData || !dataset_->skips_unreadable()) throw;
-    if (slot.first_skipped.empty()) slot.first_skipped = error.what();
+    if (slot.named_skipped.size() < kNamedSkips) slot.named_skipped.emplace_back(error.what());
     return false;
   }
   dataset_->read_label(example, slot.batch.tensors.back().row(row));

@@ -16,6 +16,7 @@
 #include "dataflow/input/batches/batch_share.h"
 #include "dataflow/input/batches/input_observer.h"
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/skip_limit.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
 #include "engine/host/pool.h"
@@ -72,6 +73,9 @@ class BatchRing {
   std::int64_t skipped() const noexcept { return skipped_; }
   // The error of the first skipped example in sequence; empty if none was skipped.
   const std::string& first_skipped() const noexcept { return first_skipped_; }
+  // The errors of the first skipped examples in sequence since the last call of forget_named(), at most kNamedSkips.
+  const std::vector<std::string>& named_skipped() const noexcept { return named_skipped_; }
+  void forget_named() { named_skipped_.clear(); }
 
   // Restarts the sequence at `first`. All batches must have been released.
   void restart(std::uint64_t first = 0) { restart(first, share_); }
@@ -89,9 +93,9 @@ class BatchRing {
     std::span<std::int64_t> indices;
     std::vector<InputTensor> row;  // the features of the example that is being read
     std::exception_ptr failure;
-    std::int64_t skipped = 0;   // number of skipped examples in the batch
-    std::string first_skipped;  // error of the first one
-    std::size_t group = 0;      // batches of the task whose first batch is in this slot
+    std::int64_t skipped = 0;                // number of skipped examples in the batch
+    std::vector<std::string> named_skipped;  // errors of the first ones
+    std::size_t group = 0;                   // batches of the task whose first batch is in this slot
   };
 
   BatchRing(const Dataset* dataset, BatchOrder& order, engine::Device& device, engine::host::Pool& pool, int slots,
@@ -118,6 +122,7 @@ class BatchRing {
   std::size_t group_;  // batches of one task
   std::int64_t skipped_ = 0;
   std::string first_skipped_;
+  std::vector<std::string> named_skipped_;
 
   std::mutex mutex_;
   InputObserver* observer_ = nullptr;

@@ -10,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include "dataflow/input/formats/growing_vector.h"
 #include "dataflow/input/formats/input_file.h"
 #include "engine/error.h"
 
@@ -51,10 +52,24 @@ std::optional<std::size_t> published_records(const CifarSource& source, Split sp
 
 class CifarReader {
  public:
-  explicit CifarReader(CifarVersion version)
-      : label_bytes_(version == CifarVersion::k10 ? 1 : 2),
-        classes_(cifar_description(version).classes()),
-        records_(kRecordsAtOnce * record_bytes()) {}
+  CifarReader(const CifarSource& source, Split split)
+      : label_bytes_(source.version == CifarVersion::k10 ? 1 : 2),
+        classes_(cifar_description(source.version).classes()),
+        records_(kRecordsAtOnce * record_bytes()),
+        limit_{source.budget, fmt::format("{} {}", source.directory.string(), name_of(split)),
+               "use more memory, or a part of the data"} {}
+
+  // Makes room for the images of these files. Files that are compressed hold more.
+  void expect(const std::vector<std::filesystem::path>& paths) {
+    std::size_t bytes = 0;
+    for (const std::filesystem::path& path : paths) {
+      std::error_code unknown;  // read() says why a file cannot be read
+      const auto size = std::filesystem::file_size(path, unknown);
+      if (!unknown) bytes += size;
+    }
+    make_room(pixels_, bytes / record_bytes() * kPixels, limit_);
+    labels_.reserve(bytes / record_bytes());
+  }
 
   // Returns the number of records.
   std::size_t read(const std::filesystem::path& path) {
@@ -93,12 +108,14 @@ class CifarReader {
     }
     labels_.push_back(label);
     const std::span<const std::uint8_t> pixels = record.subspan(label_bytes_);
+    make_room(pixels_, pixels.size(), limit_);
     pixels_.insert(pixels_.end(), pixels.begin(), pixels.end());
   }
 
   std::size_t label_bytes_;
   std::int64_t classes_;
   std::vector<std::uint8_t> records_;
+  GrowthLimit limit_;
   std::vector<std::uint8_t> pixels_;
   std::vector<std::int32_t> labels_;
 };
@@ -116,9 +133,12 @@ bool is_training_file(CifarVersion version, const std::string& name) {
 
 std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, std::vector<std::string>& warnings) {
   const std::string name = name_of(source.version);
-  CifarReader reader(source.version);
+  CifarReader reader(source, split);
   const std::optional<std::size_t> expected = published_records(source, split);
   std::vector<std::string> others;
+  std::vector<std::filesystem::path> paths;
+  for (const std::string& file : file_names(source, split)) paths.push_back(source.directory / file);
+  reader.expect(paths);
   for (const std::string& file : file_names(source, split)) {
     const std::filesystem::path path = source.directory / file;
     std::error_code error;

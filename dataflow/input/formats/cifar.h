@@ -11,6 +11,7 @@
 
 #include "dataflow/input/dataset.h"
 #include "dataflow/input/images/stored_images.h"
+#include "engine/host/memory_budget.h"
 
 namespace arbalest::dataflow {
 
@@ -26,6 +27,7 @@ struct CifarSource {
   // Name of the file with the validation set, which may be one of the training set: training then leaves it out. "":
   // there is none.
   std::string validation = {};
+  engine::host::MemoryBudget budget{};
 };
 
 inline constexpr std::int64_t kCifar10FileExamples = 10'000;  // in each published file
@@ -35,7 +37,8 @@ bool is_training_file(CifarVersion version, const std::string& name);
 
 // Throws ErrorKind::kData, naming file and record, if a file is missing, unreadable, empty or corrupt, ends within a
 // record, or holds a label that is out of range. Adds a warning for a file whose number of records differs from the
-// published one: it may have been cut short between two records, or made that way on purpose.
+// published one: it may have been cut short between two records, or made that way on purpose. Throws kOutOfMemory,
+// before it allocates, for images beyond the source's budget.
 std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, std::vector<std::string>& warnings);
 
 }  // namespace arbalest::dataflow

@@ -117,7 +117,9 @@ IdxArray read_array(const IdxSource& source, const std::string& name, const std:
     fail(ErrorKind::kData, "{}: holds images of {} pixels; {} has {}", file.path().string(),
          fmt::join(array.extents.begin() + 1, array.extents.end(), " x "), source.name, fmt::join(expected, " x "));
   }
-  array.bytes.resize(checked_size(file, array.extents));
+  const std::size_t bytes = checked_size(file, array.extents);
+  source.budget.require(bytes, file.path().string(), "use more memory, or a part of the data");
+  array.bytes.resize(bytes);
   file.read(array.bytes, "data that its header promises");
   file.expect_end();
   return array;

@@ -8,6 +8,7 @@
 
 #include "dataflow/input/dataset.h"
 #include "dataflow/input/images/stored_images.h"
+#include "engine/host/memory_budget.h"
 
 namespace arbalest::dataflow {
 
@@ -19,10 +20,12 @@ struct IdxSource {
   // Names of the validation set's files; with or without ".gz". They are empty if it has none.
   std::string validation_images = {};
   std::string validation_labels = {};
+  engine::host::MemoryBudget budget{};
 };
 
 // Throws ErrorKind::kData, naming file and offset or record, if a file is missing, unreadable, truncated, too long or
-// corrupt, if its content differs from `expected`, or if the numbers of images and labels differ.
+// corrupt, if its content differs from `expected`, or if the numbers of images and labels differ. Throws kOutOfMemory,
+// before it allocates, for images beyond `budget`; the header of a compressed file tells their size, too.
 std::unique_ptr<ByteImages> load_idx(const IdxSource& source, Split split);
 
 }  // namespace arbalest::dataflow

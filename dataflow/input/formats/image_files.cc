@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include <fmt/ranges.h>
 
+#include "dataflow/input/formats/image_names.h"
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
@@ -31,12 +31,7 @@ using FilesByClass = std::map<std::string, std::vector<fs::path>>;
 // Systems and tools leave such entries in folders: ".DS_Store", "._0.jpg", ".ipynb_checkpoints".
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with('.'); }
 
-bool is_image_name(const fs::path& path) {
-  if (is_hidden(path)) return false;
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
+bool is_image_name(const fs::path& path) { return !is_hidden(path) && has_image_extension(path); }
 
 // Sorted, so that the order does not depend on the file system.
 std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -87,24 +82,30 @@ class Lister {
 
   FilesByClass list_tree(const fs::path& root) {
     FilesByClass files;
-    std::vector<fs::path> others;
+    LeftOutEntries others;
     for (const fs::path& folder : entries_of(root)) {
       if (!fs::is_directory(folder) || is_hidden(folder)) {
-        others.push_back(folder);
+        others.add(folder);
         continue;
       }
       std::vector<fs::path>& images = files[folder.filename().string()];
-      for (const fs::path& entry : entries_of(folder)) (is_image_name(entry) ? images : others).push_back(entry);
+      for (const fs::path& entry : entries_of(folder)) {
+        if (is_image_name(entry)) {
+          images.push_back(entry);
+        } else {
+          others.add(entry);
+        }
+      }
       if (images.empty()) {
-        fail(ErrorKind::kData, "{}: the class has no image (.jpg, .jpeg, .png); remove the folder or fill it",
-             folder.string());
+        fail(ErrorKind::kData, "{}: the class has no image ({}); remove the folder or fill it", folder.string(),
+             kImageExtensions);
       }
     }
     if (files.empty()) fail(ErrorKind::kData, "{}: holds no folder, so there is no class", root.string());
-    if (!others.empty()) {
-      warnings_.push_back(fmt::format("{}: {} not named as images are left out; the first: {}", root.string(),
-                                      others.size() == 1 ? "1 entry" : fmt::format("{} entries", others.size()),
-                                      others.front().string()));
+    if (others.count() > 0) {
+      warnings_.push_back(fmt::format("{}: {} not named as images are left out ({}); the first: {}", root.string(),
+                                      others.count() == 1 ? "1 entry" : fmt::format("{} entries", others.count()),
+                                      others.kinds(), others.first().string()));
     }
     return files;
   }
@@ -177,6 +178,22 @@ void check_validation(const ImageFilesSource& source, const FilesByClass& traini
   check_disjoint(source, training, source.train, validation);
 }
 
+// Warns of classes that a test set lacks, so that its scores say nothing about them.
+void warn_of_absent_classes(const fs::path& path, const FilesByClass& training, const FilesByClass& test,
+                            std::vector<std::string>& warnings) {
+  constexpr std::size_t kMostNamed = 5;
+  std::vector<std::string> absent;
+  for (const auto& [name, files] : training) {
+    if (!test.contains(name)) absent.push_back(name);
+  }
+  if (absent.empty()) return;
+  const std::size_t unnamed = absent.size() - std::min(absent.size(), kMostNamed);
+  absent.resize(absent.size() - unnamed);
+  warnings.push_back(
+      fmt::format("{}: has no image of these classes of the training set, so scores leave them out: {}{}",
+                  path.string(), fmt::join(absent, ", "), unnamed > 0 ? fmt::format(" and {} more", unnamed) : ""));
+}
+
 }  // namespace
 
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings) {
@@ -191,6 +208,7 @@ ImageFileList list_image_files(const ImageFilesSource& source, Split split, std:
     std::vector<std::string> of_test;  // reported when the test split itself is listed
     check_disjoint(source, Lister(source, of_test).list(source.test), source.test, wanted);
   }
+  if (split == Split::kTest) warn_of_absent_classes(source.directory / source.test, training, wanted, warnings);
   ImageFileList result;
   std::map<std::string, std::int32_t> labels;
   for (const auto& [name, files] : training) {

@@ -1,4 +1,4 @@
-// Reads JPEG and PNG files from folders named after their classes.
+// Reads JPEG, PNG and WebP files from folders named after their classes.
 #pragma once
 
 #include <filesystem>
@@ -32,11 +32,11 @@ struct ImageFileList {
   std::vector<ImageFile> files;
 };
 
-// The files of a split; none is opened. In a folder, only files named .jpg, .jpeg or .png (in any case) are images;
-// names that begin with a dot are ignored. A warning counts all ignored entries. Throws ErrorKind::kData if a folder or
-// list is missing or unreadable, a class has no image, a listed image is in no folder or outside `directory`, or
-// another split has a class that the training split lacks. The validation split must have all classes, and may list no
-// image that the training split lists.
+// The files of a split; none is opened. In a folder, only files with an image's extension (image_names.h) are images;
+// names that begin with a dot are ignored. A warning counts all ignored entries, by their extensions; another one names
+// classes that the test split lacks. Throws ErrorKind::kData if a folder or list is missing or unreadable, a class has
+// no image, a listed image is in no folder or outside `directory`, or another split has a class that the training split
+// lacks. The validation split must have all classes, and may list no image that the training split lists.
 ImageFileList list_image_files(const ImageFilesSource& source, Split split, std::vector<std::string>& warnings);
 
 // The names of the classes, in the order of their numbers. Reads the training split's list, or the names of its

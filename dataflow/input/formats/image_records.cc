@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
-#include <map>
 #include <optional>
 #include <ranges>
-#include <regex>
 #include <system_error>
 #include <utility>
 
-#include "dataflow/input/formats/example_feature.h"
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/example_feature.h"
+#include "dataflow/input/formats/records/record_file.h"
+#include "dataflow/input/formats/records/shard_names.h"
 #include "engine/error.h"
 #include "tensorflow/example.pb.h"
 
@@ -28,22 +27,6 @@ namespace {
 constexpr const char* kFile = "image/encoded";
 constexpr const char* kLabel = "image/class/label";
 constexpr const char* kClassName = "image/class/text";
-
-// Names that end in "-00002-of-00005" state the number of shards.
-void check_complete(const std::vector<fs::path>& shards) {
-  static const std::regex kNumbered("(.*)-[0-9]+-of-([0-9]{1,9})");
-  std::map<std::pair<std::string, std::string>, unsigned long> found;  // by name and count
-  for (const fs::path& path : shards) {
-    std::smatch match;
-    const std::string name = path.filename().string();
-    if (std::regex_match(name, match, kNumbered)) ++found[{match[1], match[2]}];
-  }
-  for (const auto& [set, count] : found) {
-    if (count == std::stoul(set.second)) continue;
-    fail(ErrorKind::kData, "{}: dataset is incomplete: there are {} of the shards {}-...-of-{}",
-         shards.front().parent_path().string(), count, set.first, set.second);
-  }
-}
 
 bool matches(const std::string& pattern, const std::string& name) {
   return fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;

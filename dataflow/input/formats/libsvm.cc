@@ -11,7 +11,9 @@
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "dataflow/input/formats/growing_vector.h"
 #include "dataflow/input/formats/input_file.h"
 #include "engine/error.h"
 
@@ -52,7 +54,10 @@ std::optional<Number> number_in(std::string_view word) {
 
 class LibsvmReader {
  public:
-  LibsvmReader(const std::filesystem::path& path, std::int64_t features) : file_(path) { rows_.columns = features; }
+  LibsvmReader(const std::filesystem::path& path, std::int64_t features, const engine::host::MemoryBudget& budget)
+      : file_(path), limit_{budget, path.string(), "use fewer rows or features, or more memory"} {
+    rows_.columns = features;
+  }
 
   SparseRows read() {
     while (read_line()) {
@@ -91,7 +96,7 @@ class LibsvmReader {
     if (has_word()) {
       read_label();
       while (has_word()) read_entry();
-      rows_.starts.push_back(rows_.entries());
+      add(rows_.starts, rows_.entries());
     }
     skip();  // the line break
     return true;
@@ -129,7 +134,7 @@ class LibsvmReader {
           printable(word));
     }
     if (*label != 1.0) check_negative(*label);
-    rows_.labels.push_back(*label == 1.0 ? 1 : -1);
+    add(rows_.labels, static_cast<std::int8_t>(*label == 1.0 ? 1 : -1));
   }
 
   // One file writes the negative class in one way; otherwise its labels are of three classes.
@@ -151,8 +156,14 @@ class LibsvmReader {
     const std::int64_t feature = checked_feature(word.substr(0, colon));
     const float value = checked_value(feature, word.substr(colon + 1));
     if (value == 0.0F) return;
-    rows_.indices.push_back(static_cast<std::int32_t>(feature - 1));
-    rows_.values.push_back(value);
+    add(rows_.indices, static_cast<std::int32_t>(feature - 1));
+    add(rows_.values, value);
+  }
+
+  template <typename T>
+  void add(std::vector<T>& to, T element) {
+    make_room(to, 1, limit_);
+    to.push_back(element);
   }
 
   std::int64_t checked_feature(std::string_view word) {
@@ -188,6 +199,7 @@ class LibsvmReader {
   }
 
   InputFile file_;
+  GrowthLimit limit_;
   SparseRows rows_;
   std::array<std::uint8_t, 1 << 16> buffer_{};
   std::size_t next_ = 0;
@@ -202,8 +214,9 @@ class LibsvmReader {
 
 }  // namespace
 
-SparseRows load_libsvm(const std::filesystem::path& path, std::int64_t features) {
-  return LibsvmReader(path, features).read();
+SparseRows load_libsvm(const std::filesystem::path& path, std::int64_t features,
+                       const engine::host::MemoryBudget& budget) {
+  return LibsvmReader(path, features, budget).read();
 }
 
 }  // namespace arbalest::dataflow

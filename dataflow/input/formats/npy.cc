@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -36,6 +38,19 @@ void check_shape(const NpySource& source, const NpyHeader& header) {
        source.images.string(), fmt::join(shape, ", "), fmt::join(expected, ", "));
 }
 
+// What makes the images fit into memory.
+template <typename Pixel>
+std::string_view remedy_of(const NpySource& source) {
+  const engine::Shape& image = source.expected.image();
+  if (image[1] == 1 && image[2] == 1) return "use fewer rows, or more memory";  // they are no images
+  return std::is_same_v<Pixel, float>
+             ? "store the pixels as bytes (uint8, data.npy.pixels: UINT8), which take a quarter, use more memory, or "
+               "keep the images as files or as records (`arbalest data convert`), which are read from the disk"
+             : "use more memory, or keep the images as files (data.images) or as records (data.tfrecord, `arbalest "
+               "data "
+               "convert`), which are read from the disk";
+}
+
 template <typename Pixel>
 std::vector<Pixel> read_images(const NpySource& source) {
   InputFile file(source.images, true);
@@ -49,39 +64,35 @@ std::vector<Pixel> read_images(const NpySource& source) {
                      "data.npy.pixels: FLOAT32");
   }
   check_shape(source, header);
+  const NpyMemory memory{source.budget, remedy_of<Pixel>(source)};
   if constexpr (std::is_same_v<Pixel, float>) {
-    return read_floats(file, header, "pixel", static_cast<std::size_t>(source.expected.image().elements()));
+    return read_floats(file, header, "pixel", static_cast<std::size_t>(source.expected.image().elements()), memory);
   } else {
-    return read_npy_content(file, header, 1);
+    return read_npy_content(file, header, 1, memory);
   }
 }
 
 std::vector<std::int32_t> read_labels(const NpySource& source) {
   InputFile file(source.labels, true);
-  NpyArray array{read_npy_header(file), {}};
-  const std::size_t bytes = integer_bytes(array.header.type);
-  if (bytes == 0) {
+  const NpyHeader header = read_npy_header(file);
+  if (integer_bytes(header.type) == 0) {
     fail(ErrorKind::kData, "{}: is of type '{}'; labels are integers, little endian (such as '<i8', numpy.int64)",
-         file.path().string(), array.header.type);
+         file.path().string(), header.type);
   }
-  if (array.header.shape.size() != 1) {
+  if (header.shape.size() != 1) {
     fail(ErrorKind::kData,
          "{}: has the shape ({}), but labels have one dimension; use ravel(), or argmax(1) for one-hot vectors",
-         file.path().string(), fmt::join(array.header.shape, ", "));
+         file.path().string(), fmt::join(header.shape, ", "));
   }
-  array.bytes = read_npy_content(file, array.header, bytes);
-  std::vector<std::int32_t> labels(array.header.shape[0]);
-  for (std::size_t record = 0; record < labels.size(); ++record) {
-    const std::int64_t label = integer_at(array, bytes, record);
-    if (label < 0 || label >= source.expected.classes()) {
-      fail(ErrorKind::kData,
-           "{}: record {}: label {} is not in [0, {}); labels begin with 0, and the job's 'classes' says how many "
-           "there are",
-           file.path().string(), record, label, source.expected.classes());
-    }
-    labels[record] = static_cast<std::int32_t>(label);
-  }
-  return labels;
+  const std::int64_t classes = source.expected.classes();
+  return read_integers(file, header, {source.budget}, [&](std::size_t first, std::span<const std::int64_t> labels) {
+    const auto wrong = std::ranges::find_if(labels, [&](std::int64_t label) { return label < 0 || label >= classes; });
+    if (wrong == labels.end()) return;
+    fail(ErrorKind::kData,
+         "{}: record {}: label {} is not in [0, {}); labels begin with 0, and the job's 'classes' says how many "
+         "there are",
+         file.path().string(), first + static_cast<std::size_t>(wrong - labels.begin()), *wrong, classes);
+  });
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <regex>
+#include <span>
 
 #include <fmt/ranges.h>
 
@@ -51,38 +53,81 @@ std::string value_of(const std::string& text, const char* key, const std::regex&
        text.substr(0, text.find('\n')));
 }
 
-// Reads the rest of the file. Checks the header's sizes against the file before anything of that size is allocated.
-template <typename T>
-std::vector<T> read_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
-  std::uint64_t bytes = element_bytes;
+// The number of elements. Throws if the file cannot hold what the header promises, before anything of that size is
+// allocated.
+std::uint64_t checked_elements(const InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
+  std::uint64_t elements = 1;
+  const std::uint64_t most = file.most_left() / element_bytes;
   for (const std::uint64_t extent : header.shape) {
     if (extent == 0) fail(ErrorKind::kData, "{}: holds no data: a dimension is 0", file.path().string());
-    if (bytes > file.most_left() / extent) {
+    if (elements > most / extent) {
       fail(ErrorKind::kData, "{}: is truncated: its header promises ({}) elements of {} bytes; get the file again",
            file.path().string(), fmt::join(header.shape, ", "), element_bytes);
     }
-    bytes *= extent;
+    elements *= extent;
   }
+  return elements;
+}
+
+constexpr const char* kContent = "data that its header promises";
+constexpr std::uint64_t kElementsAtOnce = 1 << 15;  // of an array that is not kept as it is stored
+
+template <typename T>
+std::span<std::uint8_t> bytes_of(std::vector<T>& content) {
+  return {reinterpret_cast<std::uint8_t*>(content.data()), content.size() * sizeof(T)};
+}
+
+// Reads the rest of the file, which is kept as it is stored.
+template <typename T>
+std::vector<T> read_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes,
+                            const NpyMemory& memory) {
+  const std::uint64_t bytes = checked_elements(file, header, element_bytes) * element_bytes;
+  memory.budget.require(bytes, file.path().string(), memory.remedy);
   std::vector<T> content(bytes / sizeof(T));
-  file.read({reinterpret_cast<std::uint8_t*>(content.data()), bytes}, "data that its header promises");
+  file.read(bytes_of(content), kContent);
   file.expect_end();
   return content;
 }
 
-// `doubles`: the numbers as the file has them, if it has float64.
-std::vector<float> read_numbers(InputFile& file, const NpyHeader& header, std::string_view what,
-                                std::vector<double>& doubles) {
-  if (header.type == "<f4") return read_content<float>(file, header, sizeof(float));
-  if (header.type != "<f8") {
-    fail(ErrorKind::kData,
-         "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8'); "
-         "astype(numpy.float32) makes them so",
-         file.path().string(), header.type, what);
+// Reads float64 numbers piece by piece, so that nothing but their float32 copy takes memory. `look` gets each piece,
+// and the place of its first number.
+std::vector<float> read_doubles(InputFile& file, const NpyHeader& header, const NpyMemory& memory,
+                                const std::function<void(std::size_t, std::span<const double>)>& look) {
+  const std::uint64_t elements = checked_elements(file, header, sizeof(double));
+  memory.budget.require(elements * sizeof(float), file.path().string(), memory.remedy);
+  std::vector<float> numbers(elements);
+  std::vector<double> piece;
+  for (std::size_t first = 0; first < elements; first += piece.size()) {
+    piece.resize(std::min<std::size_t>(kElementsAtOnce, elements - first));
+    file.read(bytes_of(piece), kContent);
+    std::ranges::transform(piece, numbers.begin() + static_cast<std::ptrdiff_t>(first),
+                           [](double number) { return static_cast<float>(number); });
+    look(first, piece);
   }
-  doubles = read_content<double>(file, header, sizeof(double));
-  std::vector<float> numbers(doubles.size());
-  std::ranges::transform(doubles, numbers.begin(), [](double number) { return static_cast<float>(number); });
+  file.expect_end();
   return numbers;
+}
+
+void check_number_type(const InputFile& file, const NpyHeader& header, std::string_view what) {
+  if (header.type == "<f4" || header.type == "<f8") return;
+  fail(ErrorKind::kData,
+       "{}: is of type '{}'; {}s are floating-point numbers, little endian ('<f4', numpy.float32, or '<f8'); "
+       "astype(numpy.float32) makes them so",
+       file.path().string(), header.type, what);
+}
+
+// A number that is not finite as float32.
+struct WrongNumber {
+  std::size_t place = 0;
+  double number = 0.0;  // as stored
+};
+
+template <typename Number>
+std::optional<WrongNumber> first_wrong(std::span<const Number> numbers) {
+  const auto wrong =
+      std::ranges::find_if_not(numbers, [](Number number) { return std::isfinite(static_cast<float>(number)); });
+  if (wrong == numbers.end()) return std::nullopt;
+  return WrongNumber{static_cast<std::size_t>(wrong - numbers.begin()), static_cast<double>(*wrong)};
 }
 
 }  // namespace
@@ -120,8 +165,9 @@ NpyHeader read_npy_header(InputFile& file) {
   return header;
 }
 
-std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes) {
-  return read_content<std::uint8_t>(file, header, element_bytes);
+std::vector<std::uint8_t> read_npy_content(InputFile& file, const NpyHeader& header, std::uint64_t element_bytes,
+                                           const NpyMemory& memory) {
+  return read_content<std::uint8_t>(file, header, element_bytes, memory);
 }
 
 std::size_t integer_bytes(const std::string& type) {
@@ -139,23 +185,56 @@ std::int64_t integer_at(const NpyArray& array, std::size_t bytes, std::size_t in
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-std::vector<float> read_numbers(InputFile& file, const NpyHeader& header, std::string_view what) {
-  std::vector<double> unused;
-  return read_numbers(file, header, what, unused);
+std::vector<std::int32_t> read_integers(InputFile& file, const NpyHeader& header, const NpyMemory& memory,
+                                        const CheckIntegers& check) {
+  const std::size_t bytes = integer_bytes(header.type);
+  ARBALEST_CHECK(bytes > 0);
+  const std::uint64_t elements = checked_elements(file, header, bytes);
+  memory.budget.require(elements * sizeof(std::int32_t), file.path().string(), memory.remedy);
+  std::vector<std::int32_t> kept(elements);
+  NpyArray stored{header, {}};
+  std::vector<std::int64_t> piece;
+  for (std::size_t first = 0; first < elements; first += piece.size()) {
+    piece.resize(std::min<std::size_t>(kElementsAtOnce, elements - first));
+    stored.bytes.resize(piece.size() * bytes);
+    file.read(stored.bytes, kContent);
+    for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = integer_at(stored, bytes, i);
+    check(first, piece);
+    std::ranges::transform(piece, kept.begin() + static_cast<std::ptrdiff_t>(first),
+                           [](std::int64_t integer) { return static_cast<std::int32_t>(integer); });
+  }
+  file.expect_end();
+  return kept;
 }
 
-std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what,
-                               std::size_t per_record) {
-  std::vector<double> doubles;
-  std::vector<float> numbers = read_numbers(file, header, what, doubles);
-  const auto wrong = std::ranges::find_if_not(numbers, [](float number) { return std::isfinite(number); });
-  if (wrong == numbers.end()) return numbers;
-  const auto place = static_cast<std::size_t>(wrong - numbers.begin());
-  const double number = doubles.empty() ? static_cast<double>(*wrong) : doubles[place];
-  const std::string which = per_record == 1 ? "" : fmt::format("element {}: ", place % per_record);
+std::vector<float> read_numbers(InputFile& file, const NpyHeader& header, std::string_view what,
+                                const NpyMemory& memory) {
+  check_number_type(file, header, what);
+  if (header.type == "<f4") return read_content<float>(file, header, sizeof(float), memory);
+  return read_doubles(file, header, memory, [](std::size_t, std::span<const double>) {});
+}
+
+std::vector<float> read_floats(InputFile& file, const NpyHeader& header, std::string_view what, std::size_t per_record,
+                               const NpyMemory& memory) {
+  check_number_type(file, header, what);
+  std::vector<float> numbers;
+  std::optional<WrongNumber> wrong;
+  if (header.type == "<f4") {
+    numbers = read_content<float>(file, header, sizeof(float), memory);
+    wrong = first_wrong(std::span<const float>(numbers));
+  } else {
+    numbers = read_doubles(file, header, memory, [&](std::size_t first, std::span<const double> piece) {
+      if (wrong) return;
+      wrong = first_wrong(piece);
+      if (wrong) wrong->place += first;
+    });
+  }
+  if (!wrong) return numbers;
+  const std::string which = per_record == 1 ? "" : fmt::format("element {}: ", wrong->place % per_record);
   fail(ErrorKind::kData, "{}: record {}: {}{} {} is {}; correct the record, or leave it out of both files",
-       file.path().string(), place / per_record, which, what, std::isnan(number) ? std::nan("") : number,
-       std::isfinite(number) ? "beyond float32" : "no finite number");
+       file.path().string(), wrong->place / per_record, which, what,
+       std::isnan(wrong->number) ? std::nan("") : wrong->number,
+       std::isfinite(wrong->number) ? "beyond float32" : "no finite number");
 }
 
 }  // namespace arbalest::dataflow

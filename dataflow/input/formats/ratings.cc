@@ -14,35 +14,33 @@ using engine::fail;
 
 namespace {
 
+constexpr const char* kRemedy = "use fewer ratings, or more memory";
+
 std::vector<std::int32_t> read_ids(const RatingsSource& source) {
   InputFile file(source.ids, true);
-  NpyArray array{read_npy_header(file), {}};
+  const NpyHeader header = read_npy_header(file);
   const std::string path = source.ids.string();
-  const std::size_t bytes = integer_bytes(array.header.type);
-  if (bytes == 0) {
+  if (integer_bytes(header.type) == 0) {
     fail(ErrorKind::kData, "{}: is of type '{}'; ids are integers, little endian (such as '<i4', numpy.int32)", path,
-         array.header.type);
+         header.type);
   }
   const std::span<const std::int64_t> counts = source.expected.ids();
-  const std::vector<std::uint64_t>& shape = array.header.shape;
+  const std::vector<std::uint64_t>& shape = header.shape;
   if (shape.size() != 2 || shape[1] != counts.size()) {
     fail(ErrorKind::kData, "{}: has the shape ({}), but the job's ids need (n, {}): data.ratings.sizes has {} numbers",
          path, fmt::join(shape, ", "), counts.size(), counts.size());
   }
-  array.bytes = read_npy_content(file, array.header, bytes);
-  std::vector<std::int32_t> ids(shape[0] * shape[1]);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const std::int64_t id = integer_at(array, bytes, i);
-    const std::size_t column = i % counts.size();
-    if (id < 0 || id >= counts[column]) {
-      fail(ErrorKind::kData, "{}: record {}: column {}: id {} is not in [0, {}); number the ids from 0, {}", path,
-           i / counts.size(), column, id, counts[column],
-           id < 0 ? "or leave the record out"
-                  : fmt::format("or write how many there are to data.ratings.sizes[{}]", column));
-    }
-    ids[i] = static_cast<std::int32_t>(id);
-  }
-  return ids;
+  return read_integers(
+      file, header, {source.budget, kRemedy}, [&](std::size_t first, std::span<const std::int64_t> ids) {
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+          const std::size_t column = (first + i) % counts.size();
+          if (ids[i] >= 0 && ids[i] < counts[column]) continue;
+          fail(ErrorKind::kData, "{}: record {}: column {}: id {} is not in [0, {}); number the ids from 0, {}", path,
+               (first + i) / counts.size(), column, ids[i], counts[column],
+               ids[i] < 0 ? "or leave the record out"
+                          : fmt::format("or write how many there are to data.ratings.sizes[{}]", column));
+        }
+      });
 }
 
 std::vector<float> read_targets(const RatingsSource& source) {
@@ -52,7 +50,7 @@ std::vector<float> read_targets(const RatingsSource& source) {
     fail(ErrorKind::kData, "{}: has the shape ({}), but targets have one dimension", file.path().string(),
          fmt::join(header.shape, ", "));
   }
-  return read_floats(file, header, "target", 1);
+  return read_floats(file, header, "target", 1, {source.budget, kRemedy});
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataflow/input/dataset.h"
+#include "engine/host/memory_budget.h"
 
 namespace arbalest::dataflow {
 
@@ -42,9 +43,10 @@ struct RatingsSource {
   std::filesystem::path ids;      // integers of any size [n, columns]
   std::filesystem::path targets;  // float32 or float64 [n]
   InputDescription expected;
+  engine::host::MemoryBudget budget{};
 };
 
-// Throws ErrorKind::kData as load_npy does. For ids out of range and targets that are not finite, the error also names
+// Throws as load_npy does. For ids out of range and targets that are not finite, the error also names
 // the record.
 std::unique_ptr<Ratings> load_ratings(const RatingsSource& source);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -18,24 +20,28 @@ using engine::ErrorKind;
 
 EncodedImages::EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
                              std::unique_ptr<const EncodedExamples> examples, const Framing& framing,
-                             OnUnreadable on_unreadable)
+                             const PixelRules& rules, OnUnreadable on_unreadable)
     : name_(std::move(name)),
       description_(description),
       transform_(description.image(), normalization),
       examples_(std::move(examples)),
       framing_(framing),
+      rules_(rules),
       on_unreadable_(on_unreadable) {}
 
 void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
   const std::vector<std::uint8_t> file = examples_->read(example);
   const ImageSides target{static_cast<int>(description_.image()[2]), static_cast<int>(description_.image()[1])};
   CropBox box;
-  // The smallest scale at which the box is not smaller than the target.
-  const auto choose_scale = [&](ImageSides sides) {
+  const auto choose = [&](ImageSides sides) {
     box = frame(framing_, sides, target, place);
-    return std::min(1.0, std::max(target.width / box.width, target.height / box.height));
+    return WantedPart{box, target};
   };
-  const DecodedImage image = decode_image(file, static_cast<int>(description_.image()[0]), choose_scale);
+  const DecodedImage image = decode_image(file, static_cast<int>(description_.image()[0]), rules_, choose);
+  if (!image.damaged_orientation.empty()) {
+    const std::lock_guard lock(mutex_);
+    damaged_orientations_.try_emplace(example, image.damaged_orientation);
+  }
   const double scale = image.scale;
   resample(image, {box.left * scale, box.top * scale, box.width * scale, box.height * scale}, target.height,
            target.width, pixels);
@@ -59,18 +65,43 @@ void EncodedImages::read(std::int64_t example, const ExamplePlace& place, std::s
   transform_.write(pixels.data(), place, features.front().as<float>().data());
 }
 
-std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
-                                                      std::vector<std::string>& warnings) const {
+std::vector<std::string> EncodedImages::warnings() const {
+  const std::lock_guard lock(mutex_);
+  if (damaged_orientations_.empty()) return {};
+  const auto& [first, problem] = *damaged_orientations_.begin();
+  const std::size_t count = damaged_orientations_.size();
+  return {fmt::format("{}: {} a damaged EXIF orientation, which is ignored; the first: {}: {}", name_,
+                      count == 1 ? "1 image has" : fmt::format("{} images have", count), examples_->record(first),
+                      problem)};
+}
+
+namespace {
+
+std::vector<std::string> texts_of(const std::map<std::size_t, std::exception_ptr>& failures) {
+  std::vector<std::string> texts;
+  for (const auto& [example, failure] : failures) {
+    try {
+      std::rethrow_exception(failure);
+    } catch (const std::exception& error) {
+      texts.emplace_back(error.what());
+    }
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings,
+                                                      const SkipLimit& limit) const {
   ARBALEST_CHECK(!is_random());
   const auto examples = static_cast<std::size_t>(size());
   const auto pixels_per_image = static_cast<std::size_t>(description_.image().elements());
   std::vector<std::uint8_t> pixels(examples * pixels_per_image);
   std::vector<std::int32_t> labels(examples);
   std::atomic<std::int64_t> unreadable = 0;
-  // The first failing example is reported, so that the error is the same in every run.
+  // The first failing examples are reported, so that the error is the same in every run.
   std::mutex mutex;
-  std::size_t first_failed = examples;
-  std::exception_ptr failure;
+  std::map<std::size_t, std::exception_ptr> failures;
   pool.for_each(examples, [&](std::size_t i) {
     const auto example = static_cast<std::int64_t>(i);
     labels[i] = examples_->label(example);
@@ -79,22 +110,23 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool,
     } catch (...) {
       ++unreadable;
       const std::lock_guard lock(mutex);
-      if (i > first_failed) return;
-      first_failed = i;
-      failure = std::current_exception();
+      failures.emplace(i, std::current_exception());
+      if (failures.size() > kNamedSkips) failures.erase(std::prev(failures.end()));
     }
   });
-  if (failure) {
+  if (!failures.empty()) {
     try {
-      std::rethrow_exception(failure);
+      std::rethrow_exception(failures.begin()->second);
     } catch (const Error& error) {
       if (!skips_unreadable() || error.kind() != ErrorKind::kData) throw;
+      check_skipped(name_, unreadable, size(), limit, texts_of(failures));
       if (unreadable == size()) engine::fail(ErrorKind::kData, "{}: no image can be read: {}", name_, error.what());
       warnings.push_back(fmt::format("{}: {} of {} images cannot be read and are left out; the first: {}", name_,
                                      unreadable.load(), examples, error.what()));
     }
     return nullptr;
   }
+  for (std::string& text : this->warnings()) warnings.push_back(std::move(text));
   return std::make_unique<ByteImages>(name_, description_, transform_.normalization(), std::move(pixels),
                                       std::move(labels));
 }

@@ -1,17 +1,21 @@
-// A dataset of JPEG and PNG images, decoded each time they are read.
+// A dataset of JPEG, PNG and WebP images, decoded each time they are read.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "dataflow/input/dataset.h"
+#include "dataflow/input/images/pixel_rules.h"
 #include "dataflow/input/images/pixel_transform.h"
 #include "dataflow/input/images/stored_images.h"
+#include "dataflow/input/skip_limit.h"
 #include "engine/host/pool.h"
 
 namespace arbalest::dataflow {
@@ -50,7 +54,8 @@ class EncodedImages final : public Dataset {
  public:
   // The shape of the images must be [1, h, w] or [3, h, w].
   EncodedImages(std::string name, const InputDescription& description, const Normalization& normalization,
-                std::unique_ptr<const EncodedExamples> examples, const Framing& framing, OnUnreadable on_unreadable);
+                std::unique_ptr<const EncodedExamples> examples, const Framing& framing, const PixelRules& rules,
+                OnUnreadable on_unreadable);
 
   // Switches augmentation on. Must be called before any image is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
@@ -66,6 +71,8 @@ class EncodedImages final : public Dataset {
     label.as<std::int32_t>().front() = examples_->label(example);
   }
   bool skips_unreadable() const noexcept override { return on_unreadable_ == OnUnreadable::kSkip; }
+  // Names the images that were read although their EXIF orientation is damaged: how many, and the first.
+  std::vector<std::string> warnings() const override;
 
   // Does the part of read() before augmentation and normalization: writes bytes [c, h, w].
   void decode(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const;
@@ -75,8 +82,10 @@ class EncodedImages final : public Dataset {
 
   // Decodes all images on `pool`, to the same bits as read(), and waits; a task of the pool must not call this. Framing
   // must not be random. Returns null, with a warning, if unreadable images must be skipped, because only read() can
-  // leave an example out of a mini-batch. Throws as read(), and ErrorKind::kData if no image is readable.
-  std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings) const;
+  // leave an example out of a mini-batch. Throws as read(), and ErrorKind::kData if no image is readable, or if more
+  // than `limit` allows must be skipped.
+  std::unique_ptr<ByteImages> decode_all(engine::host::Pool& pool, std::vector<std::string>& warnings,
+                                         const SkipLimit& limit = {}) const;
 
  private:
   void decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const;
@@ -86,7 +95,10 @@ class EncodedImages final : public Dataset {
   PixelTransform transform_;
   std::unique_ptr<const EncodedExamples> examples_;
   Framing framing_;
+  PixelRules rules_;
   OnUnreadable on_unreadable_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::int64_t, std::string> damaged_orientations_;  // by example: what is damaged
 };
 
 }  // namespace arbalest::dataflow

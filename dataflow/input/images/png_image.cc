@@ -40,11 +40,14 @@ class Decoder {
     return {static_cast<int>(width), static_cast<int>(height)};
   }
 
-  void read_pixels(int channels, std::vector<std::uint8_t>& pixels, std::vector<png_bytep>& rows) {
-    const std::size_t row_bytes = start(channels);
+  // Returns the number of channels.
+  int read_pixels(PixelRules::Luma rule, int channels, std::vector<std::uint8_t>& pixels,
+                  std::vector<png_bytep>& rows) {
+    const std::size_t row_bytes = start(rule, channels);
     pixels.resize(row_bytes * rows.size());
     for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * row_bytes;
     finish(rows.data());
+    return png_get_channels(library_, info_);
   }
 
  private:
@@ -70,15 +73,18 @@ class Decoder {
     png_read_info(library_, info_);
   }
 
-  // Reads the header and returns the bytes of a row.
-  std::size_t start(int channels) {
+  // Asks for gray or RGB of 8 bits, and returns the bytes of a row.
+  std::size_t start(PixelRules::Luma rule, int channels) {
     if (setjmp(failed_) != 0) refuse();
-    const bool has_colors = (png_get_color_type(library_, info_) & PNG_COLOR_MASK_COLOR) != 0;
     png_set_expand(library_);
-    png_set_scale_16(library_);
+    if (rule == PixelRules::Luma::kBt601) {
+      png_set_strip_16(library_);
+    } else {
+      const bool has_colors = (png_get_color_type(library_, info_) & PNG_COLOR_MASK_COLOR) != 0;
+      png_set_scale_16(library_);
+      if (channels == 1 && has_colors) png_set_rgb_to_gray(library_, PNG_ERROR_ACTION_NONE, -1.0, -1.0);
+    }
     png_set_strip_alpha(library_);
-    if (channels == 3 && !has_colors) png_set_gray_to_rgb(library_);
-    if (channels == 1 && has_colors) png_set_rgb_to_gray(library_, PNG_ERROR_ACTION_NONE, -1.0, -1.0);
     png_set_interlace_handling(library_);
     png_read_update_info(library_, info_);
     return png_get_rowbytes(library_, info_);
@@ -101,15 +107,16 @@ class Decoder {
 
 ImageSides png_sides(std::span<const std::uint8_t> file) { return Decoder(file).read_sides(); }
 
-DecodedImage decode_png(std::span<const std::uint8_t> file, int channels, const ChooseLeastScale& choose) {
+DecodedImage decode_png(std::span<const std::uint8_t> file, int channels, const PixelRules& rules,
+                        const ChoosePart& choose) {
   Decoder decoder(file);
   const ImageSides sides = decoder.read_sides();
   choose(sides);
-  DecodedImage image{.width = sides.width, .height = sides.height, .channels = channels, .pixels = {}};
+  DecodedImage image{.width = sides.width, .height = sides.height, .pixels = {}, .whole = sides};
   std::vector<png_bytep> rows(static_cast<std::size_t>(sides.height));
-  decoder.read_pixels(channels, image.pixels, rows);
+  image.channels = decoder.read_pixels(rules.luma, channels, image.pixels, rows);
   ARBALEST_CHECK(image.pixels.size() ==
-                 static_cast<std::size_t>(sides.width) * rows.size() * static_cast<std::size_t>(channels));
+                 static_cast<std::size_t>(sides.width) * rows.size() * static_cast<std::size_t>(image.channels));
   return image;
 }
 

@@ -23,16 +23,37 @@ struct Filter {
   }
 };
 
+// The number of taps, and the first input of an output, along one axis.
+struct Taps {
+  Taps(int inputs, double start, double length, int outputs)
+      : step(length / outputs),
+        support(std::max(1.0, step)),
+        count(std::min(inputs, static_cast<int>(std::ceil(2.0 * support)) + 1)),
+        last_first(inputs - count),
+        begin(start) {}
+
+  double center(int output) const { return begin + (output + 0.5) * step - 0.5; }  // in input pixels
+  int first(int output) const {
+    return std::clamp(static_cast<int>(std::ceil(center(output) - support)), 0, last_first);
+  }
+
+  double step;
+  double support;
+  int count;
+  int last_first;
+  double begin;
+};
+
 Filter make_filter(int inputs, double start, double length, int outputs) {
-  const double step = length / outputs;
-  const double support = std::max(1.0, step);
+  const Taps taps(inputs, start, length, outputs);
   Filter filter;
-  filter.taps = std::min(inputs, static_cast<int>(std::ceil(2.0 * support)) + 1);
+  filter.taps = taps.count;
   filter.first.resize(static_cast<std::size_t>(outputs));
   filter.weights.resize(static_cast<std::size_t>(outputs) * static_cast<std::size_t>(filter.taps));
   for (int output = 0; output < outputs; ++output) {
-    const double center = start + (output + 0.5) * step - 0.5;  // in input pixels
-    const int first = std::clamp(static_cast<int>(std::ceil(center - support)), 0, inputs - filter.taps);
+    const double center = taps.center(output);
+    const double support = taps.support;
+    const int first = taps.first(output);
     filter.first[static_cast<std::size_t>(output)] = first;
     float* weights = filter.weights.data() + static_cast<std::size_t>(output) * static_cast<std::size_t>(filter.taps);
     double sum = 0.0;
@@ -75,12 +96,18 @@ void filter_row(const Filter& filter, int origin, const float* row, int width, s
 
 }  // namespace
 
+PixelRange resampled_range(int inputs, double start, double length, int outputs) {
+  const Taps taps(inputs, start, length, outputs);
+  const int first = taps.first(0);
+  return {first, taps.first(outputs - 1) + taps.count - first};
+}
+
 // The vertical pass comes first: it runs along whole rows, which suits vector units, and leaves few rows for the
 // horizontal pass.
 void resample(const DecodedImage& image, const CropBox& box, int height, int width, std::uint8_t* out) {
   ARBALEST_CHECK(image.channels == 1 || image.channels == 3);
-  const Filter across = make_filter(image.width, box.left, box.width, width);
-  const Filter down = make_filter(image.height, box.top, box.height, height);
+  const Filter across = make_filter(image.whole.width, box.left, box.width, width);
+  const Filter down = make_filter(image.whole.height, box.top, box.height, height);
   const int first_column = across.first.front();
   const int row_values = (across.first.back() + across.taps - first_column) * image.channels;
   std::vector<float> row(static_cast<std::size_t>(row_values + kLanes - 1));
@@ -88,9 +115,9 @@ void resample(const DecodedImage& image, const CropBox& box, int height, int wid
   for (int y = 0; y < height; ++y) {
     std::ranges::fill(row, 0.0F);
     for (int tap = 0; tap < down.taps; ++tap) {
-      const std::ptrdiff_t input_row = down.first[static_cast<std::size_t>(y)] + tap;
-      add_scaled(image.pixels.data() + (input_row * image.width + first_column) * image.channels, down.of(y)[tap],
-                 row_values, row.data());
+      const std::ptrdiff_t input_row = down.first[static_cast<std::size_t>(y)] + tap - image.top;
+      add_scaled(image.pixels.data() + (input_row * image.width + first_column - image.left) * image.channels,
+                 down.of(y)[tap], row_values, row.data());
     }
     std::uint8_t* out_row = out + std::ptrdiff_t{y} * width;
     if (image.channels == 1) {

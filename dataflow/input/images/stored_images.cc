@@ -78,6 +78,7 @@ std::unique_ptr<StoredImages<Pixel>> StoredImages<Pixel>::split_off(std::string 
 template <typename Pixel>
 void StoredImages<Pixel>::append(const StoredImages& other) {
   ARBALEST_CHECK(description_ == other.description_ && transform_.tables() == other.transform_.tables());
+  pixels_.reserve(pixels_.size() + other.pixels_.size());  // no more than is needed
   pixels_.insert(pixels_.end(), other.pixels_.begin(), other.pixels_.end());
   labels_.insert(labels_.end(), other.labels_.begin(), other.labels_.end());
 }

@@ -1,13 +1,14 @@
 #include "engine/cpu/lanes/kernels.h"
 
 #include "engine/cpu/device/parallel.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 
 namespace arbalest::engine::cpu {
 
-const LaneKernels& lane_kernels() { return __builtin_cpu_supports("avx512f") ? kAvx512LaneKernels : kAvx2LaneKernels; }
+const LaneKernels& lane_kernels() { return vector_instructions().avx512 ? kAvx512LaneKernels : kAvx2LaneKernels; }
 
 const LaneKernels* bfloat16_lane_kernels() {
-  return __builtin_cpu_supports("avx512bf16") ? &kAvx512Bf16LaneKernels : nullptr;
+  return vector_instructions().avx512_bf16 ? &kAvx512Bf16LaneKernels : nullptr;
 }
 
 void pack(std::int64_t count, const BFloat16* first, const BFloat16* second, LaneUnit* to) {

@@ -6,6 +6,7 @@
 
 #include "engine/cpu/lanes/convolution_method.h"
 #include "engine/cpu/lanes/kernels.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cpu/onednn/layout.h"
 
 namespace arbalest::engine::cpu {
@@ -55,7 +56,7 @@ bool wins_unpadded(std::int64_t channels, std::int64_t filters) {
 // for each product. With one channel half of each product is wasted. In float32 oneDNN is as fast, and with Winograd's
 // algorithm faster. The kernels were not compared with oneDNN's AMX kernels.
 bool wins_padded(const Conv2dSpec& spec, Precision precision) {
-  if (precision != Precision::kBFloat16 || __builtin_cpu_supports("amx-bf16")) return false;
+  if (precision != Precision::kBFloat16 || vector_instructions().amx_bf16) return false;
   const Shape& input = spec.input.shape();
   const std::int64_t pixels = input[2] * input[3];
   const std::int64_t most = std::max(input[1], spec.filters);

@@ -1,6 +1,7 @@
 #include "engine/cpu/normalization/runs.h"
 
 #include "engine/cpu/normalization/runs_body.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 
 namespace arbalest::engine::cpu {
 
@@ -18,13 +19,13 @@ constexpr NormRunsByBlock<BFloat16> kBFloat16NormRuns = runs_by_block<BFloat16>(
 
 template <>
 const NormRuns<float>& norm_runs(Index block) {
-  if (block == 2 * kWidth && __builtin_cpu_supports("avx512f")) return kAvx512NormRuns;
+  if (block == 2 * kWidth && vector_instructions().avx512) return kAvx512NormRuns;
   return kFloatNormRuns.of[block / kWidth - 1];
 }
 
 template <>
 const NormRuns<BFloat16>& norm_runs(Index block) {
-  if (block == 2 * kWidth && __builtin_cpu_supports("avx512bf16")) return kAvx512Bf16NormRuns;
+  if (block == 2 * kWidth && vector_instructions().avx512_bf16) return kAvx512Bf16NormRuns;
   return kBFloat16NormRuns.of[block / kWidth - 1];
 }
 

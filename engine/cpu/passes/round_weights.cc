@@ -2,13 +2,14 @@
 
 #include "engine/cpu/device/flat_tasks.h"
 #include "engine/cpu/device/parallel.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cpu/passes/native_bfloat16.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cpu {
 
 void run_flat(const RoundWeights& task, const TaskContext& context) {
-  const bool native = __builtin_cpu_supports("avx512bf16");
+  const bool native = vector_instructions().avx512_bf16;
   for_ranges(context.threads, task.elements, [&](std::int64_t begin, std::int64_t end) {
     const float* __restrict weights = task.weights;
     BFloat16* __restrict rounded = task.rounded;

@@ -4,13 +4,14 @@
 
 #include "engine/cpu/device/flat_tasks.h"
 #include "engine/cpu/device/parallel.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cpu/operators/elements.h"
 #include "engine/cpu/passes/native_bfloat16.h"
 
 namespace arbalest::engine::cpu {
 
 void run_flat(const TensorSum& task, const TaskContext& context) {
-  const bool native = __builtin_cpu_supports("avx512bf16");
+  const bool native = vector_instructions().avx512_bf16;
   with_elements(task.dtype, [&]<typename T>(ElementKind<T>) {
     const auto* a = static_cast<const T*>(task.a);
     const auto* b = static_cast<const T*>(task.b);

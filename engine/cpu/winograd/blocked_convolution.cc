@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/cpu/device/parallel.h"
+#include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/error.h"
 
@@ -31,9 +32,8 @@ BlockedImages16 images_of(const dnnl::memory::desc& images) {
 bool BlockedWinograd::fits(const Conv2dSpec& spec) {
   const Window& window = spec.window;
   const Extent2d three{3, 3}, five{5, 5}, one{1, 1};
-  return __builtin_cpu_supports("avx512f") && (window.kernel == three || window.kernel == five) &&
-         window.stride == one && window.dilation == one && window.padding.height == window.padding.width &&
-         spec.groups == 1;
+  return vector_instructions().avx512 && (window.kernel == three || window.kernel == five) && window.stride == one &&
+         window.dilation == one && window.padding.height == window.padding.width && spec.groups == 1;
 }
 
 bool BlockedWinograd::takes(const dnnl::memory::desc& images) { return images_of(images).pixel_step > 0; }

@@ -123,6 +123,15 @@ PlateauState read_plateau(const v1::RunState& run) {
   return plateau;
 }
 
+dataflow::PixelRules read_pixels(const v1::RunState& run) {
+  if (!run.has_pixels()) return dataflow::kUnrecordedRules;
+  const v1::RunState::PixelRules& message = run.pixels();
+  using Luma = dataflow::PixelRules::Luma;
+  return {.luma = message.libpng_luma() ? Luma::kLibpng : Luma::kBt601,
+          .is_oriented = !message.ignores_orientation(),
+          .is_reduced = message.reduced()};
+}
+
 }  // namespace
 
 std::string run_state_text(const SavedRun& saved) {
@@ -156,6 +165,10 @@ std::string run_state_text(const SavedRun& saved) {
   }
   message.set_metrics_bytes(run.metrics_bytes);
   v1::RunState::Origin& origin = *message.mutable_origin();
+  v1::RunState::PixelRules& pixels = *message.mutable_pixels();
+  pixels.set_libpng_luma(saved.pixels.luma == dataflow::PixelRules::Luma::kLibpng);
+  pixels.set_ignores_orientation(!saved.pixels.is_oriented);
+  pixels.set_reduced(saved.pixels.is_reduced);
   origin.set_program(saved.origin.program);
   origin.set_processor(saved.origin.processor);
   origin.set_dataset(saved.origin.dataset);
@@ -196,6 +209,7 @@ SavedRun saved_run_of(const v1::RunState& message) {
   if (message.has_untrained_loss()) run.untrained_loss = message.untrained_loss();
   if (message.has_epoch_loss()) run.epoch_loss = message.epoch_loss();
   run.metrics_bytes = message.metrics_bytes();
+  saved.pixels = read_pixels(message);
   saved.origin = {message.origin().program(),
                   message.origin().processor(),
                   message.origin().dataset(),

@@ -140,6 +140,7 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
   if (constant.is_integer) refuse("it scales by integers");
   if (constant.is_single()) {
     const float factor = divides ? 1.0F / constant.numbers[0] : constant.numbers[0];
+    if (scale_noise(graph, node, value, factor)) return;
     const auto* formula = std::get_if<Formula>(&value);
     if (formula != nullptr && formula->kind != Kind::kShifted) return scale_formula(graph, node, *formula, factor);
     const Tensor x = graph.as_tensor(node, value);
@@ -151,6 +152,7 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
   const Tensor x = graph.as_tensor(node, value);
   std::optional<std::vector<float>> values = per_channel(constant, x);
   if (!values) refuse("it scales by a constant that has not one number for each channel");
+  graph.scales_channels = graph.scales_channels || x.source != kImageSource;
   if (divides) {
     for (float& each : *values) each = 1.0F / each;
   }
@@ -238,6 +240,7 @@ void import_mul(GraphImport& graph, NodeReader& node) {
   const Operands both = operands(graph, node);
   if (const Constant* constant = constant_in(*both.b)) return scale_by(graph, node, *both.a, *constant, false);
   if (const Constant* constant = constant_in(*both.a)) return scale_by(graph, node, *both.b, *constant, false);
+  if (drop_out(graph, node, *both.a, *both.b) || drop_out(graph, node, *both.b, *both.a)) return;
   if (finish_formula(graph, node, *both.a, *both.b) || finish_formula(graph, node, *both.b, *both.a)) return;
   multiply(graph, node, graph.as_tensor(node, *both.a), graph.as_tensor(node, *both.b));
 }

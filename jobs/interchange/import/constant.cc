@@ -128,6 +128,12 @@ bool is_floating(int type) {
 
 }  // namespace
 
+float rounded_to(std::int64_t type, float number) {
+  if (type == onnx::Tensor::FLOAT16) return from_half(to_half(number));
+  if (type == onnx::Tensor::BFLOAT16) return engine::elementwise::to_float(engine::elementwise::to_bfloat16(number));
+  return number;
+}
+
 std::int64_t elements_of(const std::vector<std::int64_t>& dims, const std::string& name) {
   std::int64_t elements = 1;
   for (const std::int64_t extent : dims) {

@@ -27,6 +27,10 @@ struct Constant {
   double single() const { return is_integer ? static_cast<double>(integers[0]) : static_cast<double>(numbers[0]); }
 };
 
+// The number in half precision (FLOAT16, BFLOAT16), widened again. Other types leave it as it is. `type`:
+// onnx::Tensor::DataType.
+float rounded_to(std::int64_t type, float number);
+
 // More than this many elements are refused: a few bytes of a file can ask for any number of equal values.
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 inline constexpr int kMostDimensions = 16;

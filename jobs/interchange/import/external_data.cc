@@ -1,7 +1,6 @@
 #include "jobs/interchange/import/external_data.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "engine/error.h"
@@ -74,10 +74,7 @@ class OpenFolder {
   OpenFolder open(const char* name) const {
     OpenFolder inner(openat(descriptor_, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (inner.descriptor_ >= 0) return inner;
-    const int error = errno;
-    struct stat status {};
-    const bool is_link = fstatat(descriptor_, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
-    throw FileError(is_link ? ELOOP : error, std::strerror(error));
+    throw FileError(errno, std::strerror(errno));
   }
 
  private:
@@ -87,32 +84,67 @@ class OpenFolder {
 // Opens `path` below `directory`, one folder after the other, so that no symbolic link is followed. openat2 would do it
 // in one call, but some containers refuse that call. Throws FileError.
 RegularFile open_below(int directory, const std::filesystem::path& path) {
-  if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) {
-    throw FileError(EXDEV, "it lies outside the folder of the model");
-  }
   OpenFolder folder(fcntl(directory, F_DUPFD_CLOEXEC, 0));
   if (folder.descriptor() < 0) throw FileError(errno, std::strerror(errno));
   for (const std::filesystem::path& name : path.parent_path()) folder = folder.open(name.c_str());
   return RegularFile(folder.descriptor(), path.filename().c_str());
 }
 
-}  // namespace
-
-ExternalData::ExternalData(const std::filesystem::path& directory)
-    : directory_(open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-  if (directory_ >= 0) return;
-  engine::fail(ErrorKind::kCheckpoint, "the folder '{}' cannot be opened: {}", directory.string(),
-               std::strerror(errno));
+// The path without symbolic links. Throws FileError.
+std::filesystem::path resolved(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::path result = std::filesystem::canonical(path, error);
+  if (error) throw FileError(error.value(), error.message());
+  return result;
 }
 
-ExternalData::~ExternalData() { close(directory_); }
+// `path` as seen from `folder`; empty if it does not lie below. Both have no symbolic links.
+std::filesystem::path below(const std::filesystem::path& folder, const std::filesystem::path& path) {
+  std::filesystem::path inner = path.lexically_relative(folder);
+  return inner.empty() || *inner.begin() == ".." ? std::filesystem::path() : inner;
+}
+
+int open_folder(const std::filesystem::path& path) {
+  return open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+constexpr const char* kRemedy =
+    "copy that file into the model's folder, or store the weights in the model: onnx.save(onnx.load(FILE), NEW_FILE)";
+
+}  // namespace
+
+ExternalData::ExternalData(const std::filesystem::path& model)
+    : given_(model.has_parent_path() ? model.parent_path() : "."), model_(model) {}
+
+RegularFile ExternalData::open_file(const std::string& location) const {
+  const std::filesystem::path path(location);
+  if (path.is_absolute() || std::ranges::find(path, "..") != path.end()) {
+    throw FileError(EXDEV, fmt::format("it lies outside the folder of the model; {}", kRemedy));
+  }
+  const std::filesystem::path folder = resolved(given_);
+  const std::filesystem::path beside = resolved(model_).parent_path();
+  std::error_code ignored;  // of a path that cannot be followed: resolved() tells why
+  const bool is_there = std::filesystem::exists(folder / path, ignored);
+  const bool is_only_beside = !is_there && std::filesystem::exists(beside / path, ignored);
+  const std::filesystem::path target = resolved((is_only_beside ? beside : folder) / path);
+  // What is opened is the resolved path, without links: another link that is put in its place in the meantime is
+  // refused.
+  const bool is_beside = target.parent_path() == beside;
+  const std::filesystem::path inner = is_beside ? target.filename() : below(folder, target);
+  if (inner.empty()) {
+    throw FileError(EXDEV, fmt::format("it is a symbolic link to '{}', which lies neither below the model's folder nor "
+                                       "beside the file that the model's own name stands for; {}",
+                                       target.string(), kRemedy));
+  }
+  const OpenFolder root(open_folder(is_beside ? beside : folder));
+  if (root.descriptor() < 0) throw FileError(errno, std::strerror(errno));
+  return open_below(root.descriptor(), inner);
+}
 
 void ExternalData::load(onnx::Tensor& tensor, std::uint64_t bytes) const {
   const Place place = place_of(tensor, bytes);
   try {
-    RegularFile file = open_below(directory_, place.location);
-    // A hard link may be a file from elsewhere under another name.
-    if (file.names() != 1) throw FileError(0, "it has other names (hard links)");
+    RegularFile file = open_file(place.location);
     if (place.offset > file.size() || bytes > file.size() - place.offset) {
       throw FileError(
           0, fmt::format("it has {} bytes, but the tensor needs {} from byte {} on", file.size(), bytes, place.offset));
@@ -121,9 +153,7 @@ void ExternalData::load(onnx::Tensor& tensor, std::uint64_t bytes) const {
     file.read_at(place.offset, std::as_writable_bytes(std::span(data)));
     tensor.set_raw_data(std::move(data));
   } catch (const FileError& error) {
-    const bool is_link = error.error() == ELOOP;
-    fail_tensor(tensor,
-                fmt::format("'{}': {}", place.location, is_link ? "its path has a symbolic link" : error.what()));
+    fail_tensor(tensor, fmt::format("'{}': {}", place.location, error.what()));
   }
   tensor.clear_external_data();
   tensor.clear_data_location();

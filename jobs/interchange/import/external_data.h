@@ -5,25 +5,27 @@
 #include <filesystem>
 #include <string>
 
+#include "jobs/export/regular_file.h"
 #include "onnx/model.pb.h"
 
 namespace arbalest::jobs {
 
 class ExternalData {
  public:
-  // `directory`: that of the ONNX file. Throws ErrorKind::kCheckpoint if it cannot be opened.
-  explicit ExternalData(const std::filesystem::path& directory);
-  ~ExternalData();
-  ExternalData(const ExternalData&) = delete;
-  ExternalData& operator=(const ExternalData&) = delete;
+  // `model`: path of the ONNX file, as the user gave it.
+  explicit ExternalData(const std::filesystem::path& model);
 
-  // Moves the data of `tensor`, `bytes` bytes, into its raw_data. The file must be a regular file in or below the
-  // directory, without symbolic links on the way, and have no other name. Throws ErrorKind::kCheckpoint, naming the
-  // tensor.
+  // Moves the data of `tensor`, `bytes` bytes, into its raw_data. The file's location counts from the folder of
+  // `model`, or, if nothing is there, from that of the file that `model` is a symbolic link to. It must be a regular
+  // file below that folder, or beside the file that `model` stands for, after symbolic links are resolved: in the cache
+  // of Hugging Face both are links to files in one folder. Throws ErrorKind::kCheckpoint, naming the tensor.
   void load(onnx::Tensor& tensor, std::uint64_t bytes) const;
 
  private:
-  int directory_ = -1;
+  RegularFile open_file(const std::string& location) const;
+
+  std::filesystem::path given_;  // folder
+  std::filesystem::path model_;
 };
 
 }  // namespace arbalest::jobs

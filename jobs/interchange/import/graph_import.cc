@@ -1,6 +1,7 @@
 #include "jobs/interchange/import/graph_import.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 namespace arbalest::jobs {
@@ -63,6 +64,7 @@ Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (std::holds_alternative<std::shared_ptr<const Constant>>(value)) refuse("its input is a constant");
   if (std::holds_alternative<Padded>(value)) refuse("it reads an image with padding, which only windows can have here");
   if (std::holds_alternative<IdColumn>(value)) refuse("it reads ids, which only a table (Gather) can do here");
+  if (std::holds_alternative<Noise>(value)) refuse("it reads random numbers, which only dropout can do here");
   const auto& formula = std::get<Formula>(value);
   const auto channels = static_cast<std::size_t>(formula.x.shape[1]);
   if (formula.kind == Formula::Kind::kScaled) {
@@ -156,6 +158,12 @@ std::string GraphImport::name_for(const NodeReader& node, const std::string& wei
   return value.empty() ? node.kind() : value;
 }
 
+bool GraphImport::has_lost_bias(const Constant& weights) const {
+  const std::string layer = without_ending(weights.name, ".weight");
+  const std::string bias = layer + ".bias";
+  return !layer.empty() && parameters.contains(bias) && find(bias) == nullptr;
+}
+
 void GraphImport::count_made(std::size_t elements) {
   check_room(elements);
   made_ += elements;
@@ -173,7 +181,9 @@ void GraphImport::note(std::string text) {
 }
 
 void GraphImport::use_weight(const Constant& constant) {
-  if (constant.name.empty() || ++weight_uses_[constant.name] != 2) return;
+  // Exporters merge constants that are equal, such as the scales of a new batch norm: those were not trained together.
+  const auto differ = std::ranges::adjacent_find(constant.numbers, std::not_equal_to<>());
+  if (constant.name.empty() || differ == constant.numbers.end() || ++weight_uses_[constant.name] != 2) return;
   note(
       fmt::format("several layers use the weights '{}' together; here each has its own copy, and training changes "
                   "them separately",

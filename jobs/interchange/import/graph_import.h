@@ -5,6 +5,7 @@
 #include <exception>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,7 +26,9 @@ class GraphImport {
 
   LayerList& layers() noexcept { return layers_; }
   std::int64_t operator_set = 1;
-  std::size_t most_computed = 0;  // see count_made()
+  std::size_t most_computed = 0;     // see count_made()
+  std::set<std::string> parameters;  // of the network before it was exported, if the file lists them
+  bool scales_channels = false;      // whether a layer's output is scaled by a constant for each channel
 
   void define(const std::string& name, Value value) { values_.insert_or_assign(name, std::move(value)); }
   const Value* find(const std::string& name) const;
@@ -56,6 +59,9 @@ class GraphImport {
 
   // The name of a layer that is made of `node` with these weights ("" or the name of an initializer).
   std::string name_for(const NodeReader& node, const std::string& weight = "") const;
+
+  // Whether the layer with these weights had a bias before exporters left it out, because all of it was 0.
+  bool has_lost_bias(const Constant& weights) const;
 
   // Whether a layer is one step of what our own exporter has made of the layer `name`. In files of other programs names
   // tell nothing.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <set>
 #include <span>
 #include <vector>
@@ -10,7 +9,8 @@
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
-#include "jobs/interchange/import/constant.h"
+#include "jobs/interchange/import/formulas/formula_graph.h"
+#include "jobs/interchange/import/formulas/formulas.h"
 
 namespace arbalest::jobs {
 
@@ -38,18 +38,13 @@ const onnx::Value& only_input(const onnx::Graph& graph) {
                fmt::join(names, ", "));
 }
 
-// Finds out whether all nodes that read an image [n, h, w, c] first put its channels first, as files that TensorFlow's
-// models become do. Before, they may scale and shift the channels.
+// Finds out whether all nodes that read an image [n, h, w, c] first put its channels first, as files that Keras' models
+// become do. Before, they may scale, shift and normalize the channels, and pad the image.
 class ChannelOrder {
  public:
   // `extents`: h, w, c.
-  ChannelOrder(const onnx::Graph& graph, const std::vector<std::int64_t>& extents) : graph_(graph), extents_(extents) {
-    for (const onnx::Tensor& tensor : graph.initializer()) add(tensor.name(), tensor);
-    for (const onnx::Node& node : graph.node()) {
-      if (node.op_type() != "Constant" || node.output_size() != 1 || node.attribute_size() != 1) continue;
-      if (node.attribute(0).has_t()) add(node.output(0), node.attribute(0).t());
-    }
-  }
+  ChannelOrder(const onnx::Graph& graph, const std::vector<std::int64_t>& extents)
+      : graph_(graph), extents_(extents), values_(graph, kAnyOperatorSet) {}
 
   // The nodes are sorted.
   bool is_put_first(const std::string& input) const {
@@ -68,9 +63,7 @@ class ChannelOrder {
   }
 
  private:
-  void add(const std::string& name, const onnx::Tensor& tensor) {
-    if (has_numbers(tensor)) constants_.emplace(name, &tensor);
-  }
+  static constexpr std::int64_t kAnyOperatorSet = 1;  // constants are the same in all
 
   bool puts_first(const onnx::Node& node) const {
     if (node.op_type() == "Transpose") {
@@ -78,25 +71,26 @@ class ChannelOrder {
       return order != node.attribute().end() && std::ranges::equal(order->ints(), std::array{0, 3, 1, 2});
     }
     // With one channel, or one pixel, a Reshape does that, too.
-    if (node.op_type() != "Reshape" || node.input_size() != 2 || !constants_.contains(node.input(1))) return false;
+    if (node.op_type() != "Reshape" || node.input_size() != 2) return false;
     if (extents_[2] != 1 && extents_[0] * extents_[1] != 1) return false;
-    const std::vector<std::int64_t> target = constant_of(*constants_.at(node.input(1))).integers;
-    return target.size() == 4 &&
-           std::ranges::equal(std::span(target).subspan(1), std::array{extents_[2], extents_[0], extents_[1]});
+    const std::optional<std::vector<std::int64_t>> target = values_.integers(node.input(1));
+    return target && target->size() == 4 &&
+           std::ranges::equal(std::span(*target).subspan(1), std::array{extents_[2], extents_[0], extents_[1]});
   }
 
-  // Whether the node computes an image of the same order by one number for each channel.
+  // Whether the node computes an image of the same order, by one number for each channel or by padding.
   bool scales(const onnx::Node& node) const {
     const std::set<std::string> kinds = {"Add", "Div", "Mul", "Sub"};
     if (node.output_size() != 1) return false;
     if (node.op_type() == "Cast" || node.op_type() == "Identity") return true;
+    if (node.op_type() == "Pad" || node.op_type() == kSpelledNorm) return true;
     return kinds.contains(node.op_type()) && node.input_size() == 2 &&
-           (constants_.contains(node.input(0)) || constants_.contains(node.input(1)));
+           (values_.is_constant(node.input(0)) || values_.is_constant(node.input(1)));
   }
 
   const onnx::Graph& graph_;
   const std::vector<std::int64_t>& extents_;
-  std::map<std::string, const onnx::Tensor*> constants_;
+  FormulaGraph values_;
 };
 
 }  // namespace

@@ -21,7 +21,9 @@
 #include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/onnx_import.h"
 #include "jobs/options/data/data_defaults.h"
+#include "jobs/options/data/data_reader.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/parsed_job.h"
 #include "jobs/options/text/text_format.h"
 #include "jobs/report/output_directory.h"
 #include "jobs/run/weights/describe_model.h"
@@ -94,6 +96,12 @@ v1::Data usual_data(const dataflow::InputDescription& input, const ModelDescript
   return data;
 }
 
+v1::Model model_message(const ImportedModel& model) {
+  v1::Model message;
+  message.mutable_layers()->Assign(model.layers.begin(), model.layers.end());
+  return message;
+}
+
 // What the file says about its input and outputs. None if another program has written it.
 std::optional<ModelDescription> description_of(const ImportedModel& model) {
   std::optional<ModelDescription> description = description_in(model.metadata);
@@ -105,8 +113,8 @@ std::optional<ModelDescription> description_of(const ImportedModel& model) {
 }
 
 // `job`: the file that has chosen the data.
-void check_data(const JobOptions& checked, const dataflow::InputDescription& input, const std::string& job) {
-  const dataflow::InputDescription& given = checked.data.input;
+void check_data(const dataflow::InputDescription& given, const dataflow::InputDescription& input,
+                const std::string& job) {
   // Tables may have more rows than there are ids.
   const bool fits = given.is_known() && given.only_feature().name == input.only_feature().name &&
                     given.only_feature().shape == input.only_feature().shape &&
@@ -173,13 +181,28 @@ void note_differences(const ModelDescription& file, const JobOptions& options, c
                               fmt::join(differences, "; ")));
 }
 
+// The input that the job's data describe; unknown if they are missing or have mistakes.
+dataflow::InputDescription input_of(const v1::Job& job, const std::string& path) {
+  if (job.data().source_case() == v1::Data::SOURCE_NOT_SET) return {};
+  v1::Data data = job.data();
+  fill_defaults(data, path);
+  dataflow::FieldIssues issues;
+  const DataOptions options = read_data(data, issues);
+  return issues.empty() ? options.input : dataflow::InputDescription();
+}
+
+// The job at `path` with the imported model. The job's own model and initial weights do not count: they may be missing,
+// or not fit its data.
 v1::Job job_from(const std::string& path, ImportedModel& model, const std::optional<ModelDescription>& description) {
-  const SourceText source = read_job_file(path);
-  const JobOptions options = load_job(path);  // reports all mistakes
-  check_data(options, model.input, path);
+  ParsedJob parsed(read_job_file(path));
+  parsed.replace_model(model_message(model));
+  const dataflow::InputDescription given = input_of(parsed.written(), path);
+  if (given.is_known()) check_data(given, model.input, path);  // before layers that do not fit the data are
+  const JobOptions options = parsed.read({});                  // reports all other mistakes
+  check_data(options.data.input, model.input, path);
+  for (std::string& warning : parsed.number_warnings()) model.notes.push_back(std::move(warning));
   if (description) note_differences(*description, options, path, model.notes);
-  v1::Job job;
-  parse_text(source, TextOutline(source, *v1::Job::descriptor()), job);
+  v1::Job job = parsed.written();
   make_directory_absolute(*job.mutable_data(), path);  // the new job lies elsewhere
   return job;
 }
@@ -200,9 +223,7 @@ v1::Job make_job(ImportedModel& model, const std::optional<ModelDescription>& de
     }
   }
   if (!job.has_name() || options.job.empty()) job.set_name(job_name(model.name.empty() ? stem : model.name));
-  job.clear_model();
-  for (v1::Layer& layer : model.layers) *job.mutable_model()->add_layers() = std::move(layer);
-  job.clear_initialize();
+  *job.mutable_model() = model_message(model);
   job.mutable_initialize()->set_from(kModelFile);
   return job;
 }

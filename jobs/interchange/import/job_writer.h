@@ -10,7 +10,7 @@ namespace arbalest::jobs {
 
 struct ImportOptions {
   std::filesystem::path output;  // directory to create; it may exist if it is empty
-  std::string job;               // a job file whose fields, except the model, the new job gets; "": usual ones
+  std::string job;               // a job file whose other fields than the model the new job gets; "": usual ones
 };
 
 struct ImportReport {

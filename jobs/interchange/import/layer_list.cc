@@ -11,7 +11,7 @@
 #include "dataflow/models/model_defaults.h"
 #include "engine/error.h"
 #include "jobs/interchange/import/node_reader.h"
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 

@@ -85,6 +85,8 @@ void import_gemm(GraphImport& graph, NodeReader& node) {
     const bool is_row = given->dims.size() <= 1 || (given->dims.size() == 2 && given->dims[0] == 1);
     if (bias.size() != units || !is_row) refuse("its bias has {} numbers for {} units", given->size(), units);
     for (float& value : bias) value *= beta;
+  } else if (matrix.dims.size() == 2 && graph.has_lost_bias(matrix)) {
+    bias.resize(static_cast<std::size_t>(matrix.dims[is_transposed ? 0 : 1]), 0.0F);
   }
   add_dense(graph, node, matrix, is_transposed, alpha, std::move(bias));
 }

@@ -16,6 +16,7 @@
 #include "jobs/export/regular_file.h"
 #include "jobs/interchange/import/constant.h"
 #include "jobs/interchange/import/external_data.h"
+#include "jobs/interchange/import/formulas/formulas.h"
 
 namespace arbalest::jobs {
 
@@ -141,10 +142,10 @@ void check_size(const std::vector<onnx::Tensor*>& tensors) {
   }
 }
 
-void load_external(onnx::Graph& graph, const std::filesystem::path& folder) {
+void load_external(onnx::Graph& graph, const std::filesystem::path& path) {
   const std::vector<onnx::Tensor*> tensors = tensors_of(graph);
   check_size(tensors);
-  const ExternalData data(folder);
+  const ExternalData data(path);
   for (onnx::Tensor* tensor : tensors) load_external(*tensor, data);
 }
 
@@ -160,7 +161,14 @@ void check_names(const onnx::Graph& graph) {
 
 }  // namespace
 
-onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& folder) {
+std::int64_t standard_operator_set(const onnx::Model& model) {
+  for (const onnx::OperatorSet& set : model.opset_import()) {
+    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
+  }
+  return 1;  // what a file without a version has
+}
+
+onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& path) {
   onnx::Model model;
   google::protobuf::io::ArrayInputStream array(bytes.data(), static_cast<int>(bytes.size()));
   google::protobuf::io::CodedInputStream stream(&array);
@@ -172,8 +180,9 @@ onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& fold
   check_versions(model);
   onnx::Graph& graph = *model.mutable_graph();
   check_names(graph);
-  load_external(graph, folder);
+  load_external(graph, path);
   sort_nodes(graph);
+  join_formulas(graph, standard_operator_set(model));
   return model;
 }
 
@@ -192,7 +201,7 @@ onnx::Model read_onnx(const std::filesystem::path& path) {
     }
     std::string bytes(file.size(), '\0');
     file.read(std::as_writable_bytes(std::span(bytes)));
-    return parse_onnx(bytes, path.parent_path());
+    return parse_onnx(bytes, path);
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("cannot read the model '{}': {}", path.string(), error.what()));
   }

@@ -11,8 +11,11 @@
 #include "engine/error.h"
 #include "jobs/interchange/import/graph_import.h"
 #include "jobs/interchange/import/graph_input.h"
+#include "jobs/interchange/import/notes/batch_norm_notes.h"
+#include "jobs/interchange/import/notes/export_signature.h"
+#include "jobs/interchange/import/onnx_file.h"
 #include "jobs/interchange/import/operators.h"
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -21,13 +24,6 @@ using engine::ErrorKind;
 namespace {
 
 constexpr const char* kProducer = "arbalest";  // producer_name of our own files
-
-std::int64_t standard_operator_set(const onnx::Model& model) {
-  for (const onnx::OperatorSet& set : model.opset_import()) {
-    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
-  }
-  return 1;  // what a file without a version has
-}
 
 // The part of a graph that the model's output depends on.
 class Needed {
@@ -103,6 +99,7 @@ class ModelImport {
     import_.emplace(input_.one_example(), needed_.reads(), is_ours_, input_.fixed_batch);
     import_->operator_set = standard_operator_set(model);
     import_->most_computed = most_computed;
+    import_->parameters = read_signature(graph_).parameters;
   }
 
   ImportedModel run() {
@@ -243,26 +240,19 @@ class ModelImport {
     }
   }
 
-  // Warns of a model whose batch norm was folded into its convolutions.
-  void note_folded_norms() {
-    bool has_norm = false;
-    bool has_biased_conv = false;
-    int convolutions = 0;
-    for (const ImportedLayer& layer : import_->layers().all()) {
-      has_norm = has_norm || layer.message.has_batch_norm();
-      has_biased_conv = has_biased_conv || (layer.message.has_conv() && layer.weights.size() > 1);
-      convolutions += layer.message.has_conv() ? 1 : 0;
+  // Warns of batch norm that the exporter has changed. Our own files hold what the run has.
+  void note_batch_norm() {
+    if (is_ours_) return;
+    std::string folded = folded_norms_warning(model_, import_->layers().all());
+    if (folded.empty() && import_->scales_channels) folded = scaled_channels_warning();
+    for (std::string warning : {folded, moved_statistics_warning(model_)}) {
+      if (!warning.empty()) import_->note(std::move(warning));
     }
-    constexpr int kMany = 8;  // networks as deep as that have batch norm when they are trained
-    if (has_norm || !has_biased_conv || convolutions < kMany || is_ours_) return;
-    import_->note(
-        "the model has many convolutions with biases and no batch norm: its exporter has probably folded batch norm "
-        "into them; fine-tuning works, but training from the start will not be the same; export it in training mode");
   }
 
   ImportedModel finish() {
     const Tensor last = result_vector();
-    note_folded_norms();
+    note_batch_norm();
     ImportedModel result;
     result.notes = std::move(first_notes_);
     result.notes.insert(result.notes.end(), import_->notes().begin(), import_->notes().end());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "jobs/interchange/import/graph_import.h"
 
@@ -15,7 +16,11 @@ using Operator = void (*)(GraphImport&, NodeReader&);
 inline constexpr std::int64_t kMostPixels = 1 << 20;  // of a length; larger ones fit no layer, and no sum overflows
 
 // Whether a constant of a formula has the expected value, up to the rounding of the program that wrote it.
-inline bool is_about(float value, float expected) { return std::abs(value - expected) <= 1e-5F * std::abs(expected); }
+// Files in half precision hold rounded constants.
+inline bool is_about(float value, float expected) {
+  return std::abs(value - expected) <= 1e-5F * std::abs(expected) ||
+         value == rounded_to(onnx::Tensor::FLOAT16, expected) || value == rounded_to(onnx::Tensor::BFLOAT16, expected);
+}
 
 // Null if the kind cannot be imported.
 Operator find_operator(const std::string& kind);
@@ -62,14 +67,26 @@ void import_unsqueeze(GraphImport& graph, NodeReader& node);
 void import_transpose(GraphImport& graph, NodeReader& node);
 void import_shape(GraphImport& graph, NodeReader& node);
 void import_identity(GraphImport& graph, NodeReader& node);
-void import_dropout(GraphImport& graph, NodeReader& node);
 void import_cast(GraphImport& graph, NodeReader& node);
+void import_cast_like(GraphImport& graph, NodeReader& node);
 void import_concat(GraphImport& graph, NodeReader& node);
 void import_reduce_mean(GraphImport& graph, NodeReader& node);
 void import_reduce_sum(GraphImport& graph, NodeReader& node);
 
+// Dropout (dropout/dropout.cc).
+void import_dropout(GraphImport& graph, NodeReader& node);
+void import_expand(GraphImport& graph, NodeReader& node);
+void import_random_uniform_like(GraphImport& graph, NodeReader& node);
+void import_less(GraphImport& graph, NodeReader& node);
+// These return false if the value, or the mask, is no random noise.
+bool scale_noise(GraphImport& graph, const NodeReader& node, const Value& value, float factor);
+bool drop_out(GraphImport& graph, const NodeReader& node, const Value& value, const Value& mask);
+
 // Computes the output of a node whose inputs are constants, if its kind is one that files use for shapes and weights
-// (folding.cc). Returns false if it is not.
+// (folding/folding.cc). Returns false if it is not.
 bool fold(GraphImport& graph, NodeReader& node);
+
+// The output of a Shape node: the part of `dims` that its attributes name, all of it by default.
+Constant shape_constant(NodeReader& node, const std::vector<std::int64_t>& dims);
 
 }  // namespace arbalest::jobs

@@ -67,7 +67,8 @@ void add_channels(GraphImport& graph, NodeReader& node, const Tensor& input, std
 
 void import_pad(GraphImport& graph, NodeReader& node) {
   const std::string mode = node.text("mode", "constant");
-  if (mode != "constant") refuse("its mode is '{}'; only 'constant' can be imported", mode);
+  if (mode != "constant" && mode != "edge")
+    refuse("its mode is '{}'; only 'constant' and 'edge' can be imported", mode);
   const Tensor input = graph.tensor(node, 0);
   std::vector<std::int64_t> pads = pads_of(graph, node, input.rank());
   const float value = value_of(graph, node);
@@ -89,7 +90,11 @@ void import_pad(GraphImport& graph, NodeReader& node) {
   if (pads[0] != 0 || pads[4] != 0 || (pads_pixels && pads_channels)) {
     refuse("it pads more than the pixels or the channels of an image");
   }
-  if (pads_pixels) return graph.put(node, Padded{.tensor = input, .pads = around, .value = value});
+  const bool repeats_edges = mode == "edge";
+  if (repeats_edges && pads_channels) refuse("it repeats channels");
+  if (pads_pixels) {
+    return graph.put(node, Padded{.tensor = input, .pads = around, .value = value, .repeats_edges = repeats_edges});
+  }
   if (value != 0.0F || input.view == Tensor::View::kLastChannels) refuse("it adds channels with {}, not 0", value);
   add_channels(graph, node, input, pads[1], pads[5]);
 }

@@ -144,14 +144,15 @@ void import_squeeze(GraphImport& graph, NodeReader& node) {
   put_flattened(graph, node, input);
 }
 
-void import_transpose(GraphImport& graph, NodeReader& node) {
-  Tensor input = graph.tensor(node, 0);
-  const std::vector<std::int64_t> order = node.integers("perm", {});
+namespace {
+
+// The tensor with the order of its dimensions changed.
+Tensor transposed(Tensor input, const std::vector<std::int64_t>& order) {
   const std::vector<std::int64_t> first{0, 3, 1, 2};
   const std::vector<std::int64_t> last{0, 2, 3, 1};
   std::vector<std::int64_t> unchanged(static_cast<std::size_t>(input.rank()));
   std::iota(unchanged.begin(), unchanged.end(), 0);
-  if (order == unchanged) return graph.put(node, input);
+  if (order == unchanged) return input;
   if (input.view == Tensor::View::kLastChannels && order == first) {
     input.view = Tensor::View::kSame;
   } else if (input.view == Tensor::View::kSame && input.shape.rank() == 4 && order == last) {
@@ -159,15 +160,23 @@ void import_transpose(GraphImport& graph, NodeReader& node) {
   } else {
     refuse("it exchanges other dimensions than channels and pixels");
   }
-  graph.put(node, input);
+  return input;
+}
+
+}  // namespace
+
+void import_transpose(GraphImport& graph, NodeReader& node) {
+  const std::vector<std::int64_t> order = node.integers("perm", {});
+  const Value* value = graph.input(node, 0);
+  const auto* padded = value == nullptr ? nullptr : std::get_if<Padded>(value);
+  if (padded == nullptr) return graph.put(node, transposed(graph.tensor(node, 0), order));
+  Padded result = *padded;  // its pads have the order of our dimensions
+  result.tensor = transposed(padded->tensor, order);
+  graph.put(node, result);
 }
 
 void import_shape(GraphImport& graph, NodeReader& node) {
-  const Tensor input = graph.tensor(node, 0);
-  if (node.has("start") || node.has("end")) refuse("it gives a part of a shape");
-  Constant shape{.is_integer = true, .integers = input.dims()};
-  shape.dims = {static_cast<std::int64_t>(shape.integers.size())};
-  graph.put(node, std::make_shared<const Constant>(std::move(shape)));
+  graph.put(node, std::make_shared<const Constant>(shape_constant(node, graph.tensor(node, 0).dims())));
 }
 
 void import_identity(GraphImport& graph, NodeReader& node) {
@@ -176,21 +185,30 @@ void import_identity(GraphImport& graph, NodeReader& node) {
   graph.put(node, *value);
 }
 
-// Dropout does nothing at inference. The model that is trained here may get a layer of its own.
-void import_dropout(GraphImport& graph, NodeReader& node) {
-  for (const char* name : {"ratio", "seed", "is_test", "consumed_inputs", "training_mode"}) node.ignore(name);
-  graph.note("dropout is left out, as at inference; add dropout {} layers to train with it");
-  import_identity(graph, node);
-}
-
 void import_cast(GraphImport& graph, NodeReader& node) {
   const std::int64_t to = node.integer("to", 0);
   const Value* value = graph.input(node, 0);
   if (value == nullptr) refuse("its input is missing");
-  const bool is_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE;
+  node.ignore("saturate");  // of types with 8 bits
+  node.ignore("round_mode");
+  const bool is_half = to == onnx::Tensor::FLOAT16 || to == onnx::Tensor::BFLOAT16;
+  const bool is_floating = to == onnx::Tensor::FLOAT || to == onnx::Tensor::DOUBLE || is_half;
   const bool is_integer = to == onnx::Tensor::INT64 || to == onnx::Tensor::INT32;
   const bool is_ids = std::holds_alternative<IdColumn>(*value);
   if (is_ids ? !is_integer : !is_floating) refuse("it converts to type {}", to);
+  if (is_half) graph.note("the file computes in half precision; here its weights are widened, and float32 computes");
+  graph.put(node, *value);
+}
+
+void import_cast_like(GraphImport& graph, NodeReader& node) {
+  const Value* value = graph.input(node, 0);
+  const Value* like = graph.input(node, 1);
+  if (value == nullptr || like == nullptr) refuse("an input is missing");
+  node.ignore("saturate");
+  node.ignore("round_mode");
+  const auto* constant = std::get_if<std::shared_ptr<const Constant>>(like);
+  const bool to_integer = constant == nullptr ? std::holds_alternative<IdColumn>(*like) : (*constant)->is_integer;
+  if (to_integer != std::holds_alternative<IdColumn>(*value)) refuse("it converts between numbers and integers");
   graph.put(node, *value);
 }
 

@@ -53,6 +53,7 @@ struct Padded {
   Tensor tensor = {};
   std::array<std::int64_t, 4> pads{};  // above, left, below, right
   float value = 0.0F;
+  bool repeats_edges = false;  // instead of having the value
 };
 
 // A column of the model's ids.
@@ -81,11 +82,25 @@ struct Formula {
   Tensor other = {};
 };
 
+// Random numbers on their way to dropout, or numbers of which only the shape counts.
+struct Noise {
+  enum class Stage {
+    kShape,    // no random numbers yet
+    kUniform,  // in [0, 1)
+    kKept      // factor where the number is below `keep`, and 0 elsewhere
+  };
+
+  Stage stage = Stage::kShape;
+  std::vector<std::int64_t> dims = {};  // in the file, with kFreeBatch
+  float keep = 1.0F;
+  float factor = 1.0F;
+};
+
 // The value cannot be imported: a refused node writes it, or, if there is a reason, the file itself holds it.
 struct Unknown {
   std::string reason = {};
 };
 
-using Value = std::variant<Unknown, std::shared_ptr<const Constant>, Tensor, Padded, IdColumn, Formula>;
+using Value = std::variant<Unknown, std::shared_ptr<const Constant>, Tensor, Padded, IdColumn, Formula, Noise>;
 
 }  // namespace arbalest::jobs

@@ -163,6 +163,29 @@ bool is_padded(const Padded& input) {
   return std::ranges::any_of(input.pads, [](std::int64_t pad) { return pad != 0; });
 }
 
+// Refuses other padding than with zeros.
+void check_zeros(const Padded& input) {
+  if (!is_padded(input)) return;
+  if (input.repeats_edges) {
+    refuse(
+        "it reads an image that is padded with its repeated edges, as Keras' PyTorch backend pads; export the model "
+        "with the JAX or TensorFlow backend");
+  }
+  if (input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
+}
+
+// Whether the padding never exceeds the largest pixel of a window.
+bool is_below_pixels(const Padded& input, const engine::Extent2d& kernel, NodeReader& node) {
+  if (input.repeats_edges) {  // a window that reaches over an edge holds the pixels of the edge, too
+    const auto [above, left, below, right] = input.pads;
+    const auto own = node.integers("pads", {});
+    const bool adds_more =
+        node.integer("ceil_mode", 0) != 0 || std::ranges::any_of(own, [](std::int64_t pad) { return pad != 0; });
+    return !adds_more && std::max(above, below) < kernel.height && std::max(left, right) < kernel.width;
+  }
+  return input.value <= std::numeric_limits<float>::lowest() || (input.tensor.is_positive && input.value <= 0.0F);
+}
+
 void set_ceil_mode(v1::Pool& pool, NodeReader& node, const Sliding& sliding) {
   if (node.integer("ceil_mode", 0) == 0) return;
   if (sliding.is_same || sliding.window.extra_padding != engine::Extent2d{0, 0}) {
@@ -171,13 +194,19 @@ void set_ceil_mode(v1::Pool& pool, NodeReader& node, const Sliding& sliding) {
   pool.set_ceil_mode(true);
 }
 
+// PyTorch's newer exporter computes zeros where a convolution has no bias.
+bool stands_for_none(const Constant& bias, std::int64_t filters) {
+  return bias.name.empty() && std::cmp_equal(bias.size(), filters) &&
+         std::ranges::all_of(bias.numbers, [](float number) { return number == 0.0F; });
+}
+
 ImportedLayer named(GraphImport& graph, const NodeReader& node) { return {.name = graph.name_for(node)}; }
 
 }  // namespace
 
 void import_conv(GraphImport& graph, NodeReader& node) {
   const Padded input = padded_input(graph, node);
-  if (input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
+  check_zeros(input);
   const Constant& weight = graph.numbers(node, 1, "its weights");
   const Constant* bias = graph.optional_numbers(node, 2, "its bias");
   if (std::cmp_not_equal(weight.dims.size(), input.tensor.rank())) {
@@ -203,7 +232,10 @@ void import_conv(GraphImport& graph, NodeReader& node) {
   if (groups != 1) conv.set_groups(narrow(std::max<std::int64_t>(groups, 0)));
   layer.weights.push_back(
       weight_of("weight", {weight.dims[0], weight.dims[1], kernel.height, kernel.width}, weight.numbers));
-  if (bias == nullptr) {
+  if (bias == nullptr && graph.has_lost_bias(weight)) {
+    layer.weights.push_back(
+        weight_of("bias", {weight.dims[0]}, std::vector(static_cast<std::size_t>(weight.dims[0]), 0.0F)));
+  } else if (bias == nullptr || stands_for_none(*bias, weight.dims[0])) {
     conv.set_use_bias(false);
   } else {
     layer.weights.push_back(weight_of("bias", {static_cast<std::int64_t>(bias->size())}, bias->numbers));
@@ -214,15 +246,14 @@ void import_conv(GraphImport& graph, NodeReader& node) {
 
 void import_max_pool(GraphImport& graph, NodeReader& node) {
   const Padded input = padded_input(graph, node);
-  // A zero around pixels that are not negative never exceeds the maximum.
-  const bool is_harmless = input.value == -std::numeric_limits<float>::infinity() ||
-                           input.value <= std::numeric_limits<float>::lowest() ||
-                           (input.tensor.is_positive && input.value <= 0.0F);
-  if (is_padded(input) && !is_harmless) refuse("it reads an image that is padded with {}", input.value);
   node.require("storage_order", 0);
   ImportedLayer layer = named(graph, node);
   v1::Pool& pool = *layer.message.mutable_max_pool();
   const engine::Extent2d kernel = kernel_of_pool(node, input.tensor);
+  if (is_padded(input) && !is_below_pixels(input, kernel, node)) {
+    refuse("it reads an image that is padded with {}",
+           input.repeats_edges ? "repeated edges" : fmt::format("{}", input.value));
+  }
   const Sliding slides = sliding(node, input.tensor, kernel, input.pads);
   if (slides.window.dilation != engine::Extent2d{1, 1}) refuse("it has 'dilations'");
   set_window(pool, slides, kernel);
@@ -232,7 +263,7 @@ void import_max_pool(GraphImport& graph, NodeReader& node) {
 
 void import_average_pool(GraphImport& graph, NodeReader& node) {
   const Padded input = padded_input(graph, node);
-  if (is_padded(input) && input.value != 0.0F) refuse("it reads an image that is padded with {}, not 0", input.value);
+  check_zeros(input);
   ImportedLayer layer = named(graph, node);
   v1::Pool& pool = *layer.message.mutable_average_pool();
   const engine::Extent2d kernel = kernel_of_pool(node, input.tensor);

@@ -76,7 +76,8 @@ class ARBALEST_API Model {
   // Pixels of images from 0 to 1, which are bytes / 255; or numbers.
   std::vector<Prediction> predict(std::span<const float> examples, int top = 5);
   std::vector<Prediction> predict(std::span<const std::int32_t> examples, int top = 5);  // ids
-  // JPEG and PNG files, which are scaled and cut as in evaluation.
+  // JPEG, PNG and WebP files, which are turned upright, scaled and cut as in evaluation. warnings() then also names
+  // damaged EXIF orientations.
   std::vector<Prediction> predict_files(std::span<const std::string> files, int top = 5);
 
   // All tensors of the model file, in its order.

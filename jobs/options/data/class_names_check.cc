@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "jobs/messages/text.h"
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 

@@ -16,6 +16,8 @@ namespace {
 constexpr double kMinArea = 0.08;
 constexpr double kMaxAspect = 1.3333;
 
+constexpr double kMaxSkipped = 0.01;
+
 using Floats = google::protobuf::RepeatedField<float>;
 
 void fill_list(const std::vector<float>& defaults, Floats& values) {
@@ -24,12 +26,17 @@ void fill_list(const std::vector<float>& defaults, Floats& values) {
 
 void fill_decoding(v1::Decoding& decoding) {
   if (!decoding.has_channels()) decoding.set_channels(3);
+  if (!decoding.has_reduced()) decoding.set_reduced(false);
   if (!decoding.has_on_unreadable()) decoding.set_on_unreadable(v1::Decoding::STOP);
+  if (decoding.on_unreadable() == v1::Decoding::SKIP && !decoding.has_max_skipped()) {
+    decoding.set_max_skipped(kMaxSkipped);
+  }
 }
 
 void fill_images(v1::Images& images) {
   if (!images.has_train()) images.set_train("train");
   if (!images.has_test()) images.set_test("test");
+  if (!images.has_orientation()) images.set_orientation(v1::Images::APPLY);
   fill_decoding(*images.mutable_decoding());
 }
 
@@ -37,6 +44,7 @@ void fill_tfrecord(v1::Tfrecord& records) {
   if (!records.has_train()) records.set_train("train-*");
   if (!records.has_test()) records.set_test("test-*");
   if (!records.has_first_label()) records.set_first_label(0);
+  if (!records.has_orientation()) records.set_orientation(v1::Images::APPLY);
   fill_decoding(*records.mutable_decoding());
 }
 

@@ -99,6 +99,7 @@ class DataReader {
     const bool has_classes = read_classes(source);
     const v1::Decoding& decoding = source.decoding();
     const bool has_size = read_decoding(decoding, path_of("decoding."));
+    options_.pixels = {.is_oriented = source.orientation() != v1::Images::IGNORE, .is_reduced = decoding.reduced()};
     if (has_classes && has_size) {
       options_.input =
           dataflow::image_input({decoding.channels(), decoding.height(), decoding.width()}, source.classes());
@@ -184,8 +185,17 @@ class DataReader {
       check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
       options_.resize = decoding.resize();
     }
-    options_.on_unreadable =
-        decoding.on_unreadable() == v1::Decoding::SKIP ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
+    const bool skips = decoding.on_unreadable() == v1::Decoding::SKIP;
+    options_.on_unreadable = skips ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
+    if (skips) {
+      issues_.add(path + "max_skipped",
+                  dataflow::out_of_range("max_skipped", decoding.max_skipped(), dataflow::above(0.0, 1.0)));
+      options_.skip_limit.fraction = decoding.max_skipped();
+    } else if (decoding.has_max_skipped()) {
+      issues_.add(path + "max_skipped",
+                  "max_skipped has no effect, because the job stops at the first unreadable image; add on_unreadable: "
+                  "SKIP, or remove max_skipped");
+    }
     return has_size && has_channels;
   }
 

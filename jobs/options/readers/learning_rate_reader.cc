@@ -7,6 +7,7 @@
 
 #include "jobs/messages/text.h"
 #include "jobs/options/learning_rate/curve_reader.h"
+#include "jobs/options/learning_rate/restart_reader.h"
 
 namespace arbalest::jobs {
 
@@ -44,7 +45,12 @@ class LearningRateReader {
   LearningRateSchedule read() {
     const double base = read_base();
     const scheduler::WarmUp warm_up = read_warm_up();
-    return {base, read_curve(rate_, warm_up.epochs, issues_), warm_up, from_proto(rate_.with_learners()), read_limit()};
+    return {.base = base,
+            .curve = read_curve(rate_, warm_up.epochs, issues_),
+            .warm_up = warm_up,
+            .with_learners = from_proto(rate_.with_learners()),
+            .limit = read_limit(),
+            .restarts = read_restarts(rate_, warm_up.epochs, issues_)};
   }
 
  private:
@@ -110,25 +116,6 @@ class LearningRateReader {
   dataflow::FieldIssues& issues_;
 };
 
-struct CurveEnd {
-  double epochs = 0.0;
-  double factor = 0.0;  // factor of the base from then on
-};
-
-// Returns none for curves without an end.
-std::optional<CurveEnd> end_of(const LearningRateCurve& curve) {
-  if (const auto* polynomial = std::get_if<scheduler::PolynomialDecay>(&curve)) {
-    return CurveEnd{polynomial->epochs, polynomial->final_factor};
-  }
-  if (const auto* cosine = std::get_if<scheduler::CosineDecay>(&curve)) {
-    return CurveEnd{cosine->epochs, cosine->final_factor};
-  }
-  if (const auto* one_cycle = std::get_if<scheduler::OneCycle>(&curve)) {
-    return CurveEnd{one_cycle->epochs, one_cycle->final_factor};
-  }
-  return std::nullopt;
-}
-
 std::vector<double> drops_of(const LearningRateSchedule& schedule) {
   std::vector<double> epochs;
   if (const auto* multistep = std::get_if<scheduler::MultistepDrops>(&schedule.curve)) {
@@ -172,7 +159,9 @@ void fill_learning_rate(v1::LearningRate& rate, int max_epochs) {
   if (rate.has_warm_up() && !rate.warm_up().has_start_factor()) {
     rate.mutable_warm_up()->set_start_factor(defaults.warm_up.start_factor);
   }
-  fill_curve(rate, max_epochs - rate.warm_up().epochs());
+  const double first_end = rate.restart().empty() ? max_epochs : rate.restart(0).epoch();
+  fill_curve(rate, first_end - rate.warm_up().epochs());
+  fill_restarts(rate, max_epochs);
   if (!rate.has_with_learners()) rate.set_with_learners(to_proto(defaults.with_learners));
   if (rate.has_for_batch_size() && !rate.has_with_batch_size()) rate.set_with_batch_size(v1::LearningRate::LINEAR);
 }
@@ -197,7 +186,7 @@ std::vector<std::string> learning_rate_warnings(const LearningRateSchedule& sche
     warnings.push_back(fmt::format("learning_rate.plateau never drops the learning rate: its patience is {}, and {}",
                                    counted(plateau->patience, "epoch"), job_end));
   }
-  const std::optional<CurveEnd> end = end_of(schedule.curve);
+  const std::optional<scheduler::CurveEnd> end = schedule.end();
   if (!end.has_value()) {
     if (const auto epoch = underflow_of(schedule, max_epochs)) {
       warnings.push_back(
@@ -205,7 +194,12 @@ std::vector<std::string> learning_rate_warnings(const LearningRateSchedule& sche
     }
     return warnings;
   }
-  const double epoch = schedule.warm_up.epochs + end->epochs;
+  for (const scheduler::Restart& restart : schedule.restarts) {
+    if (restart.epoch < max_epochs) continue;
+    warnings.push_back(
+        fmt::format("the restart of the learning rate at epoch {} never happens: {}", restart.epoch, job_end));
+  }
+  const double epoch = end->epochs;
   // Tolerates rounding in sums of fractions.
   constexpr double kSame = 1e-6;
   if (epoch > max_epochs + kSame) {

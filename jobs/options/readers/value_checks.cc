@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/text/schema_names.h"
-#include "jobs/options/text/text_encoding.h"
 
 namespace arbalest::jobs {
 

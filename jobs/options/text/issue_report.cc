@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/options/text/text_encoding.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/text/text_format.h"
 
 namespace arbalest::jobs {

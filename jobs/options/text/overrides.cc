@@ -11,6 +11,7 @@
 #include "engine/error.h"
 #include "jobs/options/text/field_path.h"
 #include "jobs/options/text/field_suggestion.h"
+#include "jobs/options/text/octal_numbers.h"
 #include "jobs/options/text/schema_names.h"
 #include "jobs/options/text/text_format.h"
 
@@ -170,11 +171,13 @@ std::unique_ptr<Message> parse_value(const Message& parent, const FieldDescripto
   }
   if (value.empty()) fail(ErrorKind::kUsage, "the value is missing");
   const SourceText text("", field.name() + ": " + value);
-  std::string problem;
-  for (const SyntaxIssue& issue : parse_text(text, TextOutline(text, *parent.GetDescriptor()), *parsed).issues) {
-    problem += (problem.empty() ? "" : "; ") + issue.message;
+  const TextOutline outline(text, *parent.GetDescriptor());
+  std::vector<std::string> problems;
+  for (const SyntaxIssue& issue : parse_text(text, outline, *parsed).issues) problems.push_back(issue.message);
+  if (problems.empty()) {  // numbers are then well formed
+    for (const OctalNumber& number : octal_numbers(text, outline)) problems.push_back(number.message);
   }
-  if (!problem.empty()) fail(ErrorKind::kUsage, "{}", problem);
+  if (!problems.empty()) fail(ErrorKind::kUsage, "{}", fmt::join(problems, "; "));
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(*parsed, &fields);
   if (fields.size() > 1 || (fields.size() == 1 && fields[0] != &field))

@@ -8,6 +8,8 @@ namespace arbalest::jobs {
 
 namespace {
 
+constexpr std::size_t kMostClasses = 20;
+
 // "host memory, with 4 learners"
 std::string with_learners(const MemoryUse& use) {
   return use.learners == 0 ? use.name : fmt::format("{}, with {}", use.name, counted(use.learners, "learner"));
@@ -56,10 +58,12 @@ std::string to_text(const Inspection& inspection) {
   std::string kernels;
   for (const std::string& line : inspection.kernels)
     kernels += (kernels.empty() ? "\nConvolutions:\n" : "") + line + "\n";
+  std::string classes = to_text(inspection.classes, kMostClasses);
+  if (!classes.empty()) classes = "\nClasses:\n" + classes;
   const std::string note = inspection.schedule_note.empty() ? "" : fmt::format(" ({})", inspection.schedule_note);
-  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each learner{}:\n{}{}",
+  return fmt::format("{}\nOne mini-batch of {}, {}:\n{}\nThe {} learning rate of each learner{}:\n{}{}{}",
                      table(layers, 3), inspection.batch_size, to_string(inspection.precision), table(totals, 1),
-                     inspection.schedule, note, table(plan, 0), kernels);
+                     inspection.schedule, note, table(plan, 0), kernels, classes);
 }
 
 nlohmann::ordered_json to_json(const Inspection& inspection) {
@@ -87,6 +91,14 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
                     {"learners", row.learners},
                     {"synchronization", row.synchronization}});
   }
+  auto classes = nlohmann::ordered_json::array();
+  const ClassTable& table = inspection.classes;
+  for (std::size_t c = 0; c < table.size(); ++c) {
+    const bool has_folder = table.are_folders && !table.in_files.empty();
+    classes.push_back({{"class", c},
+                       {"folder", has_folder ? nlohmann::ordered_json(table.in_files[c]) : nlohmann::ordered_json()},
+                       {"name", table.names[c]}});
+  }
   return {{"layers", layers},
           {"batch_size", inspection.batch_size},
           {"precision", to_string(inspection.precision)},
@@ -109,6 +121,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"schedule_note", inspection.schedule_note},
           {"plan", plan},
           {"kernels", inspection.kernels},
+          {"classes", classes},
           {"warnings", inspection.warnings}};
 }
 

@@ -20,8 +20,8 @@ RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const
   RunPlace place;
   place.directory = std::make_unique<RunDirectory>(options.output, job.name, ExistingRun::kContinue);
   place.point = newest_resume_point(options.output, job, warn);
-  place.completed = completed_text(options.output, place.point, job);
-  if (!place.completed.empty()) return place;
+  place.completed = completed(options.output, place.point, job);
+  if (!place.completed.text.empty()) return place;
   if (!place.point) check_may_begin(place.directory->path());
   if (!place.point && place.directory->has_earlier_log()) {
     warn(fmt::format("'{}' has no checkpoint: its run begins anew", options.output));
@@ -47,10 +47,10 @@ RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const T
   place.directory =
       std::make_unique<RunDirectory>(run, job.name, is_own ? ExistingRun::kContinue : ExistingRun::kRefuse);
   place.point = resume_point_at(options.resume, job, warn, is_own ? Damaged::kRename : Damaged::kKeep);
-  place.completed = nothing_left_text(*place.point, job);
+  place.completed = nothing_left(*place.point, job);
   // The directory that was asked for would not be there.
-  if (!is_own && !place.completed.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed);
-  if (!place.completed.empty()) return place;
+  if (!is_own && !place.completed.text.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed.text);
+  if (!place.completed.text.empty()) return place;
   if (!is_own) {
     place.directory->continue_from(&place.point->saved);
     return place;

@@ -14,7 +14,7 @@ namespace arbalest::jobs {
 struct RunPlace {
   std::unique_ptr<RunDirectory> directory;
   std::optional<ResumePoint> point;  // none: the run begins
-  std::string completed = {};        // why nothing is left to train; "" if something is
+  NothingLeft completed = {};        // why nothing is left to train, if nothing is
 };
 
 // The options --output and --resume of `arbalest train`.

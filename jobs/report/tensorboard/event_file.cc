@@ -18,7 +18,7 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/input/formats/record_file.h"
+#include "dataflow/input/formats/records/record_file.h"
 #include "jobs/export/atomic_file.h"
 
 namespace arbalest::jobs {

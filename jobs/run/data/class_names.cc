@@ -11,8 +11,8 @@
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/text_lines.h"
 #include "engine/error.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/options/data/class_names_check.h"
-#include "jobs/options/text/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -68,20 +68,25 @@ void check(const std::vector<std::string>& names, const DataOptions& data, const
 
 }  // namespace
 
-std::vector<std::string> class_names_of_files(const DataOptions& data, const std::string& data_root) {
+fs::path class_names_path(const DataOptions& data, const std::string& data_root) {
   const fs::path directory = fs::path(data_root) / data.directory;
-  std::vector<std::string> names;
-  fs::path path = directory / list_of(data.kind);
+  if (data.kind == DataOptions::Kind::kImages) return directory / data.train;
+  const std::string list = list_of(data.kind);
+  return list.empty() ? fs::path() : directory / list;
+}
+
+std::vector<std::string> listed_class_names(const DataOptions& data, const std::string& data_root) {
+  if (data.kind == DataOptions::Kind::kImages) return folder_names(data, fs::path(data_root) / data.directory);
   std::error_code error;
-  if (data.kind == DataOptions::Kind::kImages) {
-    path = directory / data.train;
-    names = folder_names(data, directory);
-  } else if (!list_of(data.kind).empty() && fs::exists(path, error)) {
-    names = read_names(path);
-  } else {
-    return {};
-  }
-  check(names, data, path);
+  const fs::path path = class_names_path(data, data_root);
+  return !path.empty() && fs::exists(path, error) ? read_names(path) : std::vector<std::string>();
+}
+
+std::vector<std::string> class_names_of_files(const DataOptions& data, const std::string& data_root) {
+  std::vector<std::string> names = listed_class_names(data, data_root);
+  const fs::path path = class_names_path(data, data_root);
+  std::error_code error;
+  if (!path.empty() && fs::exists(path, error)) check(names, data, path);
   return names;
 }
 

@@ -1,6 +1,7 @@
 // Finds the names of a dataset's classes.
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,12 @@ namespace arbalest::jobs {
 // terminal shows become '?'. Throws ErrorKind::kData, naming the file and the fix, if what lies there is not one name
 // for each class.
 std::vector<std::string> class_names_of_files(const DataOptions& data, const std::string& data_root);
+
+// The same without the check: names may be too many, too few, or unfit for people.
+std::vector<std::string> listed_class_names(const DataOptions& data, const std::string& data_root);
+
+// The file or folder that has the names, whether or not it is there; "" for kinds of data that have none.
+std::filesystem::path class_names_path(const DataOptions& data, const std::string& data_root);
 
 // The names that the job gives; else those of its files.
 std::vector<std::string> class_names(const DataOptions& data, const std::string& data_root);

@@ -17,7 +17,6 @@
 #include "dataflow/input/images/selected_examples.h"
 #include "dataflow/input/images/stored_images.h"
 #include "engine/error.h"
-#include "engine/host/topology.h"
 #include "jobs/options/data/validation_check.h"
 #include "jobs/run/data/dataset_place.h"
 
@@ -30,13 +29,14 @@ namespace {
 class Loader {
  public:
   Loader(const DataOptions& data, const std::string& data_root, Split split, engine::host::Pool& pool,
-         std::vector<std::string>& warnings, Decoding ahead)
+         std::vector<std::string>& warnings, Decoding ahead, const engine::host::MemoryBudget& budget)
       : data_(data),
         directory_(std::filesystem::path(data_root) / data.directory),
         split_(split),
         pool_(pool),
         warnings_(warnings),
-        ahead_(ahead) {}
+        ahead_(ahead),
+        budget_(budget) {}
 
   // Splits the training set if the job has a validation set.
   TrainingSets load_sets() {
@@ -53,7 +53,8 @@ class Loader {
         return varied(dataflow::load_digits(split_, data_.normalization, pool_));
       case DataOptions::Kind::kIdx:
         return varied(dataflow::load_idx(
-            {data_.directory, directory_, data_.input, data_.normalization, own().examples, own().labels}, split_));
+            {data_.directory, directory_, data_.input, data_.normalization, own().examples, own().labels, budget_},
+            split_));
       case DataOptions::Kind::kCifar10:
         return varied(load_cifar(dataflow::CifarVersion::k10));
       case DataOptions::Kind::kCifar100:
@@ -70,7 +71,7 @@ class Loader {
         return varied(dataflow::load_npy<float>(arrays()));
       case DataOptions::Kind::kRatings:
         require_folder();
-        return divided(dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input}));
+        return divided(dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input, budget_}));
       case DataOptions::Kind::kLibsvm:
         break;  // its rows are no Dataset (jobs/run/sparse)
     }
@@ -79,7 +80,7 @@ class Loader {
 
  private:
   std::unique_ptr<dataflow::ByteImages> load_cifar(dataflow::CifarVersion version) const {
-    return dataflow::load_cifar({version, directory_, data_.normalization, own().examples}, split_, warnings_);
+    return dataflow::load_cifar({version, directory_, data_.normalization, own().examples, budget_}, split_, warnings_);
   }
 
   std::string name() const { return fmt::format("{} {}", data_.directory, name_of(split_)); }
@@ -114,7 +115,7 @@ class Loader {
   std::filesystem::path labels_file() const { return directory_ / files().labels; }
 
   dataflow::NpySource arrays() const {
-    return {name(), examples_file(), labels_file(), data_.input, data_.normalization};
+    return {name(), examples_file(), labels_file(), data_.input, data_.normalization, budget_};
   }
 
   std::string validation_name() const {
@@ -129,16 +130,25 @@ class Loader {
     return dataflow::choose_validation(rule, labels, classes);
   }
 
+  // Splitting examples off copies them.
+  void require_copy(std::size_t bytes) const {
+    budget_.require(bytes, validation_name(),
+                    "name files of a validation set instead of splitting it off (data.validation), or use more memory");
+  }
+
   template <typename Pixel>
   std::unique_ptr<dataflow::Dataset> varied(std::unique_ptr<dataflow::StoredImages<Pixel>> images) {
     if (divides_) {
-      validation_ = images->split_off(validation_name(), chosen(images->labels(), data_.input.classes()));
+      const std::vector<std::int64_t> validating = chosen(images->labels(), data_.input.classes());
+      require_copy(dataflow::StoredImages<Pixel>::bytes(data_.input, std::ssize(validating)));
+      validation_ = images->split_off(validation_name(), validating);
     }
     return augmented(std::move(images));
   }
 
   std::unique_ptr<dataflow::Dataset> divided(std::unique_ptr<dataflow::Ratings> ratings) {
     if (divides_) {
+      require_copy(ratings->memory_bytes());
       const std::vector<std::int32_t> one_class(static_cast<std::size_t>(ratings->size()), 0);
       validation_ = ratings->split_off(validation_name(), chosen(one_class, 1));
     }
@@ -169,17 +179,18 @@ class Loader {
   // `finish` turns the images into the dataset. It gets decoded images if they fit into memory, else encoded ones.
   std::unique_ptr<dataflow::Dataset> framed(std::string name, std::unique_ptr<const dataflow::EncodedExamples> examples,
                                             const dataflow::Framing& framing, const auto& finish) {
-    auto images = std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
-                                                            std::move(examples), framing, data_.on_unreadable);
+    auto images =
+        std::make_unique<dataflow::EncodedImages>(std::move(name), data_.input, data_.normalization,
+                                                  std::move(examples), framing, data_.pixels, data_.on_unreadable);
     if (ahead_ == Decoding::kAhead && may_be_kept(*images)) {
-      if (auto kept = images->decode_all(pool_, warnings_)) return finish(std::move(kept));
+      if (auto kept = images->decode_all(pool_, warnings_, data_.skip_limit)) return finish(std::move(kept));
     }
     return finish(std::move(images));
   }
 
   bool may_be_kept(const dataflow::EncodedImages& images) const {
     const std::size_t bytes = dataflow::ByteImages::bytes(data_.input, images.size());
-    return !images.is_random() && bytes <= static_cast<std::size_t>(engine::host::available_memory_bytes()) / 4;
+    return !images.is_random() && bytes <= budget_.left_bytes() / 4;
   }
 
   const DataOptions& data_;
@@ -188,6 +199,7 @@ class Loader {
   engine::host::Pool& pool_;
   std::vector<std::string>& warnings_;
   Decoding ahead_;
+  const engine::host::MemoryBudget& budget_;
   bool divides_ = false;  // whether the training set is split
   std::unique_ptr<dataflow::Dataset> validation_;
 };
@@ -249,16 +261,16 @@ std::vector<std::int64_t> class_sizes(const dataflow::Dataset& data) {
 
 std::unique_ptr<dataflow::Dataset> load_dataset(const DataOptions& data, const std::string& data_root, Split split,
                                                 engine::host::Pool& pool, std::vector<std::string>& warnings,
-                                                Decoding ahead) {
-  return Loader(data, data_root, split, pool, warnings, ahead).load();
+                                                Decoding ahead, const engine::host::MemoryBudget& budget) {
+  return Loader(data, data_root, split, pool, warnings, ahead, budget).load();
 }
 
 TrainingSets load_training_sets(const DataOptions& data, const std::string& data_root, engine::host::Pool& pool,
-                                std::vector<std::string>& warnings) {
-  TrainingSets sets = Loader(data, data_root, Split::kTrain, pool, warnings, Decoding::kAhead).load_sets();
+                                std::vector<std::string>& warnings, const engine::host::MemoryBudget& budget) {
+  TrainingSets sets = Loader(data, data_root, Split::kTrain, pool, warnings, Decoding::kAhead, budget).load_sets();
   if (!data.validation_files) return sets;
   check_own_file(data, data_root);
-  sets.validation = load_dataset(data, data_root, Split::kValidation, pool, warnings);
+  sets.validation = load_dataset(data, data_root, Split::kValidation, pool, warnings, Decoding::kAhead, budget);
   check_fit(sets, data, data_root);
   return sets;
 }

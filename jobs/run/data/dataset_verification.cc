@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "dataflow/input/example.h"
 #include "engine/error.h"
@@ -34,19 +37,21 @@ std::string problem_of(const dataflow::Dataset& data, std::int64_t example) {
 }
 
 SplitVerification verify(const dataflow::Dataset& data, engine::host::Pool& pool) {
-  std::vector<std::string> problems(static_cast<std::size_t>(data.size()));
-  pool.for_each(problems.size(), [&](std::size_t i) { problems[i] = problem_of(data, static_cast<std::int64_t>(i)); });
+  std::mutex mutex;
+  std::map<std::int64_t, std::string> problems;  // by example; most sets have none
+  pool.for_each(static_cast<std::size_t>(data.size()), [&](std::size_t i) {
+    std::string problem = problem_of(data, static_cast<std::int64_t>(i));
+    if (problem.empty()) return;
+    const std::lock_guard lock(mutex);
+    problems.emplace(static_cast<std::int64_t>(i), std::move(problem));
+  });
   SplitVerification split{.name = data.name(), .examples = data.size(), .examples_of_class = {}, .problems = {}};
   const bool has_classes = !data.description().predicts_numbers();
   if (has_classes) split.examples_of_class.resize(static_cast<std::size_t>(data.description().classes()));
-  for (std::size_t i = 0; i < problems.size(); ++i) {
-    if (problems[i].empty()) {
-      if (has_classes)
-        ++split.examples_of_class[static_cast<std::size_t>(class_of(data, static_cast<std::int64_t>(i)))];
-    } else {
-      split.problems.push_back(std::move(problems[i]));
-    }
+  for (std::int64_t example = 0; has_classes && example < data.size(); ++example) {
+    if (!problems.contains(example)) ++split.examples_of_class[static_cast<std::size_t>(class_of(data, example))];
   }
+  for (auto& [example, problem] : problems) split.problems.push_back(std::move(problem));
   return split;
 }
 
@@ -80,6 +85,7 @@ void verify_class_names(const JobOptions& job, const std::string& data_root, con
     const std::vector<std::string> names = class_names_of_files(job.data, data_root);
     // Names that the job gives may be others than those of the files.
     if (job.data.class_names.empty()) problem = names_problem(names, recorded_names(job_file));
+    result.classes = read_class_table(job.data, data_root, result.warnings);
   } catch (const engine::Error& error) {
     problem = error.what();
   }
@@ -122,6 +128,7 @@ DatasetVerification verify_dataset(const JobOptions& job, const std::string& dat
   for (const dataflow::Split split : splits) {
     const auto data = load_dataset(source, data_root, split, pool, result.warnings, Decoding::kOnReading);
     result.splits.push_back(verify(*data, pool));
+    for (std::string& text : data->warnings()) result.warnings.push_back(std::move(text));
     if (split == dataflow::Split::kTrain) {
       training_classes = class_sizes(*data);
       verify_size(*data, published_training_examples(job.data), result);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "jobs/options/job_options.h"
+#include "jobs/run/data/class_table.h"
 
 namespace arbalest::jobs {
 
@@ -21,6 +22,7 @@ struct DatasetVerification {
   std::vector<SplitVerification> splits;  // training, test, and the validation set if it has files of its own
   std::vector<std::string> warnings;
   std::vector<std::string> problems = {};  // of the sets as a whole
+  ClassTable classes = {};                 // numbers, folders and names
 
   bool is_sound() const;
 };

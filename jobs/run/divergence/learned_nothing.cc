@@ -12,6 +12,7 @@ namespace {
 constexpr double kMostOfUntrained = 1.1;
 constexpr std::int64_t kExamples = 256;  // enough to know the mean loss of an untrained model within a few percent
 constexpr std::int64_t kPartOfEpoch = 100;
+constexpr std::int64_t kFewestUpdates = 20;
 
 }  // namespace
 
@@ -23,7 +24,8 @@ std::optional<double> untrained_loss(const JobOptions& job, Session& session) {
   return session.scheduler().training_loss(session.training_ring(), static_cast<int>(std::min(enough, cheap)));
 }
 
-std::string learned_nothing(std::optional<double> untrained, std::optional<double> last_epoch) {
+std::string learned_nothing(std::optional<double> untrained, std::optional<double> last_epoch, std::int64_t updates) {
+  if (updates < kFewestUpdates) return "";
   if (!untrained || !last_epoch || !(*last_epoch > kMostOfUntrained * *untrained)) return "";
   return fmt::format(
       "the mean training loss of the last epoch is {:.4g}, which is more than {:g} times that of the untrained model, "

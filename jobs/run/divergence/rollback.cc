@@ -9,7 +9,7 @@
 
 #include "jobs/checkpoint/checkpoint_saver.h"
 #include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/checkpoint/job_changes.h"
+#include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"

@@ -37,26 +37,27 @@ std::vector<int> learners_of(const DeviceConfigurations& devices) {
   return learners;
 }
 
-autotuner::FleetTuner FleetSearch::make_tuner(const std::vector<TunedKind>& kinds, const FirstGuess& guess) {
+autotuner::FleetTuner FleetSearch::make_tuner(const FirstGuess& guess) const {
   std::vector<autotuner::DeviceKind> described;
   std::vector<int> guesses;
-  for (const TunedKind& kind : kinds) {
+  for (const TunedKind& kind : kinds_) {
     described.push_back(kind.described);
     if (!guess.learners.empty()) guesses.push_back(guess.learners[kind.devices.front()]);
   }
   try {
-    return {{}, std::move(described), guesses, guess.extent};
+    return {{.window = {}, .search = {}, .quiet = quiet_}, std::move(described), guesses, guess.extent};
   } catch (const std::invalid_argument& error) {
     engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
   }
 }
 
 FleetSearch::FleetSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
-                         const dataflow::ShuffledOrder& order)
+                         const dataflow::ShuffledOrder& order, const autotuner::QuietOptions& quiet)
     : devices_(std::move(devices)),
       bounds_(*job.tuned),
       kinds_(find_kinds(devices_, bounds_.min)),
-      tuner_(make_tuner(kinds_, guess)),
+      quiet_(quiet),
+      tuner_(make_tuner(guess)),
       reason_(guess.reason),
       mini_batch_(static_cast<double>(job.training.batch_size)) {
   if (bounds_.objective != TuningObjective::kGoodput) return;
@@ -76,7 +77,7 @@ void FleetSearch::first_does_not_fit(const std::string& cause) {
   for (TunedDevice& device : devices_) device.ceiling = std::min(device.ceiling, failed - 1);
   kinds_ = find_kinds(devices_, bounds_.min);
   for (int& learners : fewer) learners = std::min(learners, std::max(1, failed / 2));
-  tuner_ = make_tuner(kinds_, {.learners = fewer});
+  tuner_ = make_tuner({.learners = fewer});
   if (noise_scale_) tuner_.set_efficiency(efficiency_);
   reason_ =
       fmt::format("the search begins here, as {} on each device do not fit: {}", counted(failed, "learner"), cause);
@@ -98,8 +99,9 @@ void FleetSearch::learn(const scheduler::Progress& measured, int learners, std::
   tuner_.set_efficiency(efficiency_);
 }
 
-std::optional<LearnerChange> FleetSearch::add(std::int64_t tasks, std::int64_t examples, double seconds) {
-  const std::optional<autotuner::FleetDecision> decision = tuner_.add(tasks, examples, seconds);
+std::optional<LearnerChange> FleetSearch::add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                              const autotuner::ProcessorUse& processor) {
+  const std::optional<autotuner::FleetDecision> decision = tuner_.add(tasks, examples, seconds, processor);
   if (!decision) return std::nullopt;
   return LearnerChange{learners_of(by_device(decision->to)), decision->step.reason, decision->step.evidence,
                        !tuner_.searching()};

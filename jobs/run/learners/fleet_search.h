@@ -36,8 +36,9 @@ std::vector<int> learners_of(const DeviceConfigurations& devices);
 class FleetSearch {
  public:
   // `order`: of the training examples. Throws kInvalidJob if no number suits all devices.
+  // `quiet`: for how long it waits for a quiet machine.
   FleetSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
-              const dataflow::ShuffledOrder& order);
+              const dataflow::ShuffledOrder& order, const autotuner::QuietOptions& quiet = {});
 
   // The number of learners that the run begins with. `reason`: of the guess, or of the last first_does_not_fit().
   LearnerChange first() const;
@@ -49,7 +50,8 @@ class FleetSearch {
   // Adds gradients that `learners` have measured while all learners trained `examples`. Only GOODPUT needs them.
   void learn(const scheduler::Progress& measured, int learners, std::int64_t examples);
   // As FleetTuner::add(), with the tasks of all devices.
-  std::optional<LearnerChange> add(std::int64_t tasks, std::int64_t examples, double seconds);
+  std::optional<LearnerChange> add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                   const autotuner::ProcessorUse& processor = {});
   // As FleetTuner::out_of_memory(). `present` learners train, and `failed` did not fit, because of `cause`.
   LearnerChange out_of_memory(const std::vector<int>& present, const std::vector<int>& failed,
                               const std::string& cause);
@@ -68,12 +70,13 @@ class FleetSearch {
   DeviceConfigurations present() const { return by_device(tuner_.present()); }
 
  private:
-  static autotuner::FleetTuner make_tuner(const std::vector<TunedKind>& kinds, const FirstGuess& guess);
+  autotuner::FleetTuner make_tuner(const FirstGuess& guess) const;
   DeviceConfigurations by_device(const std::vector<autotuner::Configuration>& by_kind) const;
 
   std::vector<TunedDevice> devices_;
   LearnerBounds bounds_;
   std::vector<TunedKind> kinds_;
+  autotuner::QuietOptions quiet_;
   autotuner::FleetTuner tuner_;
   std::string reason_;
   FailedCounts lost_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/cuda_devices.h"
+#include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
 #include "engine/versions.h"
@@ -75,9 +76,13 @@ ordered_json describe(const engine::DeviceSpec& device) {
     const engine::CudaDeviceInfo gpu = engine::find_cuda_device(device);
     return {{"processor", gpu.name}, {"multiprocessors", gpu.multiprocessors}};
   }
-  return {{"processor", engine::host::processor_name()},
-          {"cores", engine::core_count(device)},
-          {"pinned", !device.cores.empty()}};
+  ordered_json cpu = {{"processor", engine::host::processor_name()},
+                      {"cores", engine::core_count(device)},
+                      {"pinned", !device.cores.empty()}};
+  // Answers for all instructions of the processor stay valid.
+  const std::vector<std::string> sets = engine::instruction_sets_in_force();
+  if (sets != engine::host::instruction_sets()) cpu["instruction_sets"] = sets;
+  return cpu;
 }
 
 // Reads the answer for `key` into `learners`. Returns what is wrong with the text, "" if nothing is.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autotuner/decision.h"
+#include "engine/host/processor_time.h"
 #include "engine/process/world.h"
 #include "jobs/checkpoint/run_state.h"
 #include "jobs/options/job_options.h"
@@ -33,6 +34,9 @@ class LearnerChanges {
   // Reports that `progress` ended in the last `seconds`, all of them spent on training. After the last change of a
   // search, the first call frees idle learners.
   virtual void observe(const scheduler::Progress& progress, double seconds) = 0;
+  // From now on the processor time of windows is measured by `clock`, which must outlive this; its owner restarts it
+  // when time was not spent on training. Without a clock every window counts.
+  virtual void measure_with(engine::host::ProcessorClock* clock) { static_cast<void>(clock); }
   // Returns the change to make before the round that begins at mini-batch `batch`; its learners are prepared. A change
   // to the present number changes nothing, but its reason is worth telling. Throws what preparing the learners threw.
   virtual std::optional<LearnerChange> due(std::uint64_t batch) = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "jobs/messages/failure.h"
+#include "jobs/run/learners/processor_use.h"
 
 namespace arbalest::jobs {
 
@@ -18,9 +19,10 @@ std::vector<TunedDevice> bounded_devices(const JobOptions& job, const Session& s
 
 }  // namespace
 
-TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess)
+TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess,
+                           const autotuner::QuietOptions& quiet)
     : session_(session),
-      search_(job, bounded_devices(job, session, warning_), guess, session.training_order()),
+      search_(job, bounded_devices(job, session, warning_), guess, session.training_order(), quiet),
       present_(job.learners_per_device),
       preparation_(session) {
   begin();
@@ -49,7 +51,11 @@ void TunedChanges::observe(const scheduler::Progress& progress, double seconds) 
   search_.learn(progress, learners, progress.examples);
   if (change_) return;
   if (std::exchange(releases_, false)) preparation_.release();
-  if (auto change = search_.add(progress.tasks, progress.examples, seconds)) decide(std::move(*change));
+  autotuner::ProcessorUse processor;
+  if (clock_ != nullptr && tuner().completes_window(progress.tasks, progress.examples, seconds)) {
+    processor = take_use(*clock_);
+  }
+  if (auto change = search_.add(progress.tasks, progress.examples, seconds, processor)) decide(std::move(*change));
 }
 
 std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {

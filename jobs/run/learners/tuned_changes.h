@@ -16,10 +16,13 @@ namespace arbalest::jobs {
 // The tuner is fed with the run's progress, and learners are prepared beside the training.
 class TunedChanges final : public LearnerChanges {
  public:
-  // For a job with bounds. If the first number does not fit into memory, the search begins at a lower one.
-  TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess);
+  // For a job with bounds. If the first number does not fit into memory, the search begins at a lower one. `quiet`: for
+  // how long the search waits for a quiet machine.
+  TunedChanges(const JobOptions& job, Session& session, const FirstGuess& guess,
+               const autotuner::QuietOptions& quiet = {});
 
   void observe(const scheduler::Progress& progress, double seconds) override;
+  void measure_with(engine::host::ProcessorClock* clock) override { clock_ = clock; }
   std::optional<LearnerChange> due(std::uint64_t batch) override;
   std::string warning() const override { return warning_; }
   void settle() override { preparation_.wait(); }
@@ -41,10 +44,11 @@ class TunedChanges final : public LearnerChanges {
   Session& session_;
   std::string warning_;
   FleetSearch search_;
-  std::vector<int> present_;             // by device
-  std::optional<LearnerChange> change_;  // the decided change, whose learners are being prepared
-  bool releases_ = false;                // whether the search has ended and idle learners still exist
-  LearnerPreparation preparation_;       // it uses the session, so it must end first
+  engine::host::ProcessorClock* clock_ = nullptr;  // null: the processor time is not measured
+  std::vector<int> present_;                       // by device
+  std::optional<LearnerChange> change_;            // the decided change, whose learners are being prepared
+  bool releases_ = false;                          // whether the search has ended and idle learners still exist
+  LearnerPreparation preparation_;                 // it uses the session, so it must end first
 };
 
 }  // namespace arbalest::jobs

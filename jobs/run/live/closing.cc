@@ -11,6 +11,7 @@
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/divergence/learned_nothing.h"
+#include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
 
@@ -51,12 +52,16 @@ void complete_summary(LiveRun& run) {
   sma::add(summary.staleness, state.epoch.staleness);
   summary.train_seconds = run.seconds();
   const double training_seconds = state.training_seconds + state.epoch_seconds;
+  summary.reached = {.epochs = state.epochs,
+                     .target = summary.status == RunStatus::kTargetReached,
+                     .patience = run.scores.patience_is_over(),
+                     .minutes = minutes_are_over(run.job.training, training_seconds)};
   summary.images_per_second = training_seconds > 0.0 ? static_cast<double>(summary.examples) / training_seconds : 0.0;
 }
 
 }  // namespace
 
-void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
+void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& skips) {
   RunSummary& summary = run.summary;
   scheduler::Scheduler& scheduler = run.session->scheduler();
   run.enter(engine::process::Phase::kSaving);
@@ -68,14 +73,20 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints) {
   if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
   run.enter(engine::process::Phase::kEvaluation);
   add_skipped_elsewhere(run);
+  skips.begin_evaluation();
   run.scores.evaluate_at_end(*run.session);
+  skips.check_evaluation();
+  for (const std::string& text : warnings_of_all(run.world, run.session->reading_warnings())) {
+    run.tell(&RunObserver::on_warning, text);
+  }
   const std::string problem = run.scores.problem();
   if (summary.status != RunStatus::kDiverged && !problem.empty()) {
     summary.status = RunStatus::kDiverged;
     summary.message += fmt::format("{}training had diverged: {}", summary.message.empty() ? "" : "; ", problem);
   }
   if (summary.status != RunStatus::kCompleted) return;
-  const std::string nothing = learned_nothing(run.state.untrained_loss, run.state.epoch_loss);
+  const std::string nothing =
+      learned_nothing(run.state.untrained_loss, run.state.epoch_loss, summary.examples / run.job.training.batch_size);
   if (nothing.empty()) return;
   summary.status = RunStatus::kDiverged;
   summary.message += fmt::format("{}training diverged: {}; {}, or check the data's normalization",

@@ -4,13 +4,15 @@
 #include <exception>
 
 #include "jobs/run/live/live_run.h"
+#include "jobs/run/live/skip_watch.h"
 #include "jobs/run/run_checkpoints.h"
 
 namespace arbalest::jobs {
 
 // Saves the model, waits for the checkpoint that is being written (`checkpoints` may be null), and evaluates the model
-// unless its epoch's end has done so. Saves before evaluating, so that a second signal does not cost the model.
-void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints);
+// unless its epoch's end has done so. Saves before evaluating, so that a second signal does not cost the model. Throws
+// SkipWatch's error if too many images of an evaluated set cannot be read.
+void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& skips);
 
 // Completes the summary and gives it to all observers, even if one fails; then throws the first error.
 void finish_run(LiveRun& run);

@@ -83,6 +83,7 @@ struct LiveRun {
   RunSummary summary;
   std::optional<ResumeRow> resumed;
   Metadata metadata;                 // of the model's files: its description; on rank 0, from open_run() on
+  std::string classes_text;          // one line: which class has which folder and name; "": classes are just numbers
   std::string weights_text;          // one line about the saved weights that the run starts from; "": none
   std::unique_ptr<Session> session;  // null until open_run()
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "jobs/checkpoint/best_model.h"
-#include "jobs/checkpoint/job_changes.h"
-#include "jobs/run/data/class_names.h"
+#include "jobs/checkpoint/job/job_changes.h"
+#include "jobs/run/data/class_table.h"
 #include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/divergence/learned_nothing.h"
 #include "jobs/run/processes/shared_results.h"
@@ -50,13 +50,17 @@ void open_run(LiveRun& run) {
   if (!is_new) {
     const std::vector<int> learners = run.own_part(context.resumed->run.learners_per_device);
     take_learners(*context.resumed, learners, run.summary.devices, run.job);
+    take_pixel_rules(*context.resumed, run.job);
   }
   run.session =
       open_session(run.job, context.data_root, context.device_options, Session::Input::kResident, context.world);
   Session& session = *run.session;
   require_same_data(run);
   together(run.world, [&] {
-    if (run.leads()) run.metadata = to_metadata(describe_model(run.job, class_names(run.job.data, context.data_root)));
+    if (!run.leads()) return;
+    const ClassTable classes = read_class_table(run.job.data, context.data_root, run.job.warnings);
+    run.metadata = to_metadata(describe_model(run.job, classes.names));
+    run.classes_text = to_line(classes);
   });
   if (is_new) {
     run.state.untrained_loss = untrained_loss(run.job, session);  // and not that of the weights that it starts from
@@ -105,6 +109,7 @@ void announce_run(LiveRun& run) {
   start.output_directory = run.context.output_directory;
   start.resumed = run.resumed;
   start.weights = run.weights_text;
+  start.classes = run.classes_text;
   run.tell(&RunObserver::on_start, start);
 }
 

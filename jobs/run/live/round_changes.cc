@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "jobs/run/learners/processor_use.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
@@ -14,6 +15,11 @@ void RoundChanges::begin() {
 
 void RoundChanges::set_changes(std::unique_ptr<LearnerChanges> changes) {
   changes_ = std::move(changes);
+  // Processes that share cores are no disturbance of each other, but cannot tell themselves from others.
+  if (changes_ && run_.job.tuned && run_.context.measures_processor_time && run_.world.size() == 1) {
+    processor_ = make_processor_clock(run_.job);
+    changes_->measure_with(processor_.get());
+  }
   if (changes_ && !changes_->warning().empty()) run_.job.warnings.push_back(changes_->warning());
 }
 
@@ -36,6 +42,11 @@ void RoundChanges::carry_out() {
 void RoundChanges::account(const scheduler::Progress& progress) {
   run_.add(progress);
   observe(progress);
+}
+
+void RoundChanges::skip_time() {
+  round_start_ = run_.context.now();
+  if (processor_) processor_->restart();
 }
 
 void RoundChanges::drain() { observe(run_.drain()); }

@@ -29,7 +29,7 @@ class RoundChanges {
   // Waits for all work, and adds its results. Throws Diverged if any process has found it.
   void drain();
   // The time until now was not spent on training, so the tuner does not count it.
-  void skip_time() { round_start_ = run_.context.now(); }
+  void skip_time();
 
  private:
   void set_changes(std::unique_ptr<LearnerChanges> changes);
@@ -41,6 +41,7 @@ class RoundChanges {
   std::unique_ptr<LearnerChanges> changes_;  // null: the number of learners stays
   std::string synchronization_;              // present scheme
   LiveRun::Clock::time_point round_start_;
+  std::unique_ptr<engine::host::ProcessorClock> processor_;  // null: the processor time is not measured
 };
 
 }  // namespace arbalest::jobs

@@ -13,13 +13,15 @@ constexpr std::uint64_t kChange = 8;
 constexpr std::uint64_t kUnprepared = 16;
 constexpr std::uint64_t kShortage = 32;
 constexpr std::uint64_t kWriting = 64;
-constexpr int kFirstSignal = 7;  // the bit of signal 0
+constexpr std::uint64_t kSkips = 128;
+constexpr int kFirstSignal = 8;  // the bit of signal 0
 
 std::uint64_t flags_of(const Requests& requests) {
   std::uint64_t flags = 0;
   if (requests.time_is_over) flags |= kTimeIsOver;
   if (requests.save) flags |= kSave;
   if (requests.has_diverged) flags |= kDiverged;
+  if (requests.counts_skips) flags |= kSkips;
   if (requests.has_change) flags |= kChange;
   if (!requests.is_prepared) flags |= kUnprepared;
   if (requests.lacks_memory) flags |= kShortage;
@@ -34,6 +36,7 @@ Requests requests_of(std::uint64_t flags) {
           .time_is_over = (flags & kTimeIsOver) != 0,
           .save = (flags & kSave) != 0,
           .has_diverged = (flags & kDiverged) != 0,
+          .counts_skips = (flags & kSkips) != 0,
           .has_change = (flags & kChange) != 0,
           .is_prepared = (flags & kUnprepared) == 0,
           .lacks_memory = (flags & kShortage) != 0,

@@ -14,6 +14,7 @@ struct Requests {
   bool time_is_over = false;  // training.max_minutes
   bool save = false;          // a checkpoint is due, or asked for
   bool has_diverged = false;  // the scheduler has found a divergence that it keeps
+  bool counts_skips = false;  // so many examples were left out that all processes must add up their numbers
   // These are for changes of the number of learners (shared_changes.h).
   bool has_change = false;    // rank 0 has chosen a change
   bool is_prepared = false;   // this process is done with preparing it; as an answer: all processes are

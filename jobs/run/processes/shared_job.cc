@@ -28,18 +28,6 @@ namespace {
 
 constexpr const char* kDevicesPath = "devices[0]";
 
-SourceText broadcast_source(World& world, const std::string& path) {
-  std::optional<SourceText> source;
-  together(world, [&] {
-    if (world.rank() == 0) source = read_job_file(path);
-  });
-  std::string message;
-  if (source) message = engine::process::pack(std::vector{source->name(), source->text()});
-  world.broadcast(message);
-  std::vector<std::string> parts = engine::process::unpack(message);
-  return {std::move(parts[0]), std::move(parts[1])};
-}
-
 // Machines without GPUs train on their CPU if the job names no devices.
 void check_kinds(World& world, const engine::DeviceSpec& own, const ParsedJob& parsed,
                  std::span<const std::string> overrides) {
@@ -92,9 +80,25 @@ std::vector<std::string> with_devices(std::span<const std::string> overrides,
 
 }  // namespace
 
+SourceText read_shared_job_file(World& world, const std::string& path) {
+  if (world.size() == 1) return read_job_file(path);
+  std::optional<SourceText> source;
+  together(world, [&] {
+    if (world.rank() == 0) source = read_job_file(path);
+  });
+  std::string message;
+  if (source) message = engine::process::pack(std::vector{source->name(), source->text()});
+  world.broadcast(message);
+  std::vector<std::string> parts = engine::process::unpack(message);
+  return {std::move(parts[0]), std::move(parts[1])};
+}
+
 JobOptions load_shared_job(World& world, const std::string& path, std::span<const std::string> overrides) {
-  if (world.size() == 1) return load_job(path, overrides);
-  const SourceText source = broadcast_source(world, path);
+  return load_shared_job(world, read_shared_job_file(world, path), overrides);
+}
+
+JobOptions load_shared_job(World& world, const SourceText& source, std::span<const std::string> overrides) {
+  if (world.size() == 1) return load_job(source, overrides);
   const LauncherShares divided = shares_of_launcher(world);
   std::optional<ParsedJob> parsed;
   DeviceShare share;
@@ -116,10 +120,8 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
   });
   world.broadcast(text);
   job.resolved_text = std::move(text);
-  if (!job.sparse) {  // blocks have no rounds
-    share_bounds(world, job);
-    parsed->warn(overrides, job);
-  }
+  if (!job.sparse) share_bounds(world, job);  // blocks have no rounds
+  parsed->warn(overrides, job);
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   if (job.training.divergence.rolls_back) {
     job.warnings.push_back(

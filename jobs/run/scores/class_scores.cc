@@ -9,8 +9,8 @@ namespace arbalest::jobs {
 
 namespace {
 
-std::optional<double> ratio(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? std::nullopt : std::optional(static_cast<double>(part) / static_cast<double>(whole));
+double ratio_or_zero(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
 // The first of the largest logits, leaving out NaN.
@@ -47,11 +47,36 @@ std::int64_t ClassScores::predictions(std::int64_t predicted) const {
 }
 
 std::optional<double> ClassScores::accuracy(std::int64_t label) const {
-  return ratio(count(label, label), examples(label));
+  return examples(label) == 0 ? std::nullopt : std::optional(score(label).recall);
 }
 
-std::optional<double> ClassScores::precision(std::int64_t predicted) const {
-  return ratio(count(predicted, predicted), predictions(predicted));
+ClassScore ClassScores::score(std::int64_t c) const {
+  const std::int64_t right = count(c, c);
+  return {.precision = ratio_or_zero(right, predictions(c)),
+          .recall = ratio_or_zero(right, examples(c)),
+          .f1 = ratio_or_zero(2 * right, predictions(c) + examples(c))};
+}
+
+ClassScore ClassScores::mean(const std::function<double(std::int64_t)>& weight) const {
+  ClassScore sum;
+  double weights = 0.0;
+  for (std::int64_t c = 0; c < classes_; ++c) {
+    const ClassScore of = score(c);
+    sum.precision += weight(c) * of.precision;
+    sum.recall += weight(c) * of.recall;
+    sum.f1 += weight(c) * of.f1;
+    weights += weight(c);
+  }
+  if (weights == 0.0) return {};
+  return {.precision = sum.precision / weights, .recall = sum.recall / weights, .f1 = sum.f1 / weights};
+}
+
+ClassScore ClassScores::macro_mean() const {
+  return mean([](std::int64_t) { return 1.0; });
+}
+
+ClassScore ClassScores::weighted_mean() const {
+  return mean([this](std::int64_t c) { return static_cast<double>(examples(c)); });
 }
 
 }  // namespace arbalest::jobs

@@ -42,8 +42,8 @@ ScoreOrder order_of(const dataflow::Metrics& metrics) {
   return {.smaller_is_better = dataflow::score_of(metrics).unit == dataflow::MetricUnit::kNumber};
 }
 
-std::string value_text(const dataflow::Metric& metric, double value) {
-  return metric.unit == dataflow::MetricUnit::kFraction ? percent(value) : loss_text(value);
+std::string value_text(const dataflow::Metric& metric, double value, double limit) {
+  return metric.unit == dataflow::MetricUnit::kFraction ? percent(value, limit) : loss_text(value);
 }
 
 }  // namespace arbalest::jobs

@@ -43,7 +43,7 @@ Scores training_scores(const dataflow::Metrics& metrics, const dataflow::MetricS
 // Tells how values of dataflow::score_of(metrics) compare.
 ScoreOrder order_of(const dataflow::Metrics& metrics);
 
-// The value for people: "98.12 %" or "0.8412".
-std::string value_text(const dataflow::Metric& metric, double value);
+// The value for people: "98.12 %" or "0.8412". `limit`: as for percent().
+std::string value_text(const dataflow::Metric& metric, double value, double limit = 1.0);
 
 }  // namespace arbalest::jobs

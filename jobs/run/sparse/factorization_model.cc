@@ -10,6 +10,7 @@
 #include "dataflow/initializer.h"
 #include "dataflow/parameter_rules.h"
 #include "engine/error.h"
+#include "engine/host/memory_budget.h"
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "jobs/run/data/dataset_loading.h"
@@ -72,6 +73,8 @@ std::vector<scheduler::Rating> load_rating_list(const JobOptions& job, const std
   const std::array features = {dataflow::InputTensor(description.tensors.front(), ids.data())};
   const dataflow::InputTensor label(description.tensors.back(), &value);
   std::vector<scheduler::Rating> ratings;
+  engine::host::MemoryBudget().require(static_cast<std::size_t>(data->size()) * sizeof(scheduler::Rating), data->name(),
+                                       "use fewer ratings, or more memory");
   ratings.reserve(static_cast<std::size_t>(data->size()));
   for (std::int64_t example = 0; example < data->size(); ++example) {
     data->read(example, {}, features);

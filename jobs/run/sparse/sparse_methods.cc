@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <variant>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "engine/host/memory_budget.h"
 #include "jobs/messages/text.h"
 #include "jobs/run/sparse/factorization_method.h"
 #include "jobs/run/sparse/sparse_metrics.h"
@@ -76,6 +78,8 @@ class LogisticMethod : public SparseMethod {
   dataflow::SparseRows test_rows_;
   std::int64_t rows_;     // of the training set
   std::int64_t entries_;  // likewise
+
+ protected:
   const JobOptions& job_;
 };
 
@@ -90,7 +94,7 @@ class DelayedProximal final : public LogisticMethod {
         coordinates_(job.sparse->features + (job.sparse->bias ? 1 : 0)),
         tolerance_(options.tolerance),
         digest_(share.world == nullptr || share.world->size() == 1 ? "" : digest_of(train_rows())),
-        solver_(train_rows(), options.solver, cores_of_learners(job), share) {
+        solver_(rows_with_room(share), options.solver, cores_of_learners(job), share) {
     forget_train_rows();
   }
 
@@ -116,6 +120,18 @@ class DelayedProximal final : public LogisticMethod {
   scheduler::LinearModel model() const override { return solver_.model(); }
 
  private:
+  // The training rows. Throws kOutOfMemory if the columns that the solver makes of its part of them do not fit.
+  const dataflow::SparseRows& rows_with_room(const scheduler::ProximalShare& share) const {
+    const std::int64_t processes = share.world == nullptr ? 1 : share.world->size();
+    const std::int64_t entries = train_rows().entries() / processes;
+    const std::int64_t own = static_cast<std::int64_t>(cores_of_learners(job_).size());
+    engine::host::MemoryBudget().require(static_cast<std::uint64_t>(entries) * (sizeof(std::int32_t) + sizeof(float)) +
+                                             static_cast<std::uint64_t>(own * coordinates_) * sizeof(std::int64_t),
+                                         "the columns of the training rows",
+                                         "use fewer features (data.libsvm.features) or fewer rows, or more memory");
+    return train_rows();
+  }
+
   // Steps that are small for another reason than the minimum leave a violation.
   bool settles(const scheduler::ProximalPass& pass, double tolerance) const {
     constexpr double kSmallViolation = 0.1;  // of l1

@@ -146,7 +146,7 @@ class SparseTrainer {
     const std::optional<double> untrained = loss_of_untrained();
     train_epochs();
     if (summary_.status != RunStatus::kCompleted) return;
-    const std::string problem = learned_nothing(untrained, last_.scores.loss());
+    const std::string problem = learned_nothing(untrained, last_.scores.loss(), summary_.examples);
     if (problem.empty()) return;
     summary_.status = RunStatus::kDiverged;
     summary_.message = fmt::format("training has diverged: {}; {}", problem, facts_.advice);

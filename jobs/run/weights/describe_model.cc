@@ -29,6 +29,7 @@ ModelDescription describe_model(const JobOptions& job, const std::vector<std::st
                                .shape = data.input.only_feature().shape,
                                .normalization = data.normalization,
                                .resize = resize_of(data),
+                               .pixels = data.pixels,
                                .outputs = data.input.classes(),
                                .class_names = class_names,
                                .first_label = data.first_label,

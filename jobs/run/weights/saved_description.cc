@@ -44,7 +44,11 @@ std::optional<ModelDescription> description_at(const std::string& path) {
 SavedDescription read_saved_description(const JobOptions& job, const std::string& path) {
   const ModelDescription expected = describe_model(job, job.data.class_names);
   std::optional<ModelDescription> description = description_at(path);
-  if (!description) return {expected, {}};
+  if (!description) {  // of a version that recorded no pixel rules either
+    SavedDescription follows{expected, {}};
+    follows.description.pixels = dataflow::kUnrecordedRules;
+    return follows;
+  }
   const Metadata own = to_metadata(*description);
   const Metadata of_job = to_metadata(expected);
   const std::vector<std::string> misfits = differences(own, of_job, {"input", "shape", "outputs", "ids"});
@@ -55,6 +59,10 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
                  path, fmt::join(misfits, ", "));
   }
   std::vector<std::string> others = differences(own, of_job, {"mean", "stddev", "resize"});
+  // Older versions had no choice of pixels, so a model with their rules does not differ from its job's.
+  if (description->pixels.luma == expected.pixels.luma) {
+    for (std::string& text : differences(own, of_job, {"orientation", "jpeg"})) others.push_back(std::move(text));
+  }
   // The names may come from the dataset, which is not read here.
   if (!job.data.class_names.empty() && job.data.class_names != description->class_names) {
     others.emplace_back("other class_names");
@@ -72,11 +80,21 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   return {*std::move(description), std::move(warnings)};
 }
 
+std::string old_rules_note(const dataflow::PixelRules& rules, const std::string& what) {
+  if (rules.luma != dataflow::PixelRules::Luma::kLibpng) return "";
+  return fmt::format(
+      "{} is of an older version and keeps its rules for image files: gray by libpng's gamma, EXIF orientation {}, "
+      "JPEG "
+      "{}; train anew to use today's",
+      what, rules.is_oriented ? "applied" : "ignored", rules.is_reduced ? "decoded at reduced size" : "decoded whole");
+}
+
 DataOptions data_as_trained(const DataOptions& data, const ModelDescription& description) {
   DataOptions trained = data;
   if (!data.input.has_ids()) trained.normalization = description.normalization;
   const bool are_encoded = data.kind == DataOptions::Kind::kImages || data.kind == DataOptions::Kind::kTfrecord;
   if (are_encoded) trained.resize = description.resize;
+  trained.pixels = description.pixels;
   return trained;
 }
 

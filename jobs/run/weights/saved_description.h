@@ -19,6 +19,10 @@ struct SavedDescription {
 // from the job. Throws kCheckpoint if it is damaged, or if input, shape, ids or outputs are not the job's.
 SavedDescription read_saved_description(const JobOptions& job, const std::string& path);
 
+// One line for the user if the rules are those of versions that recorded none; else "". `what`: what has the rules, as
+// the subject of a sentence.
+std::string old_rules_note(const dataflow::PixelRules& rules, const std::string& what);
+
 // The job's data, prepared as the model was trained.
 DataOptions data_as_trained(const DataOptions& data, const ModelDescription& description);
 

@@ -71,11 +71,12 @@ std::string end_text(const BenchRun& run, const BenchContext& context, std::opti
       run.best_accuracy() ? fmt::format(", best {}", percent(*run.best_accuracy())) : std::string();
   switch (run.outcome) {
     case BenchOutcome::kReached:
-      return fmt::format("reached {} after {}, {:.1f} s", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
-                         run.time_to_accuracy_seconds.value_or(0.0));
+      return fmt::format("reached {} after {}, {:.1f} s", target_percent(target.value_or(0.0)),
+                         counted(run.epochs, "epoch"), run.time_to_accuracy_seconds.value_or(0.0));
     case BenchOutcome::kNotReached:
-      return fmt::format("{} not yet held after {}{}{}", percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
-                         run.held_accuracy() ? ": " + to_string(*run.held_accuracy()) : std::string(), accuracy);
+      return fmt::format(
+          "{} not yet held after {}{}{}", target_percent(target.value_or(0.0)), counted(run.epochs, "epoch"),
+          run.held_accuracy() ? ": " + to_string(*run.held_accuracy(), target.value_or(1.0)) : std::string(), accuracy);
     case BenchOutcome::kCompleted:
       return fmt::format("{} after {}{}", run.final_accuracy() ? percent(*run.final_accuracy()) : "no accuracy",
                          counted(run.epochs, "epoch"), accuracy);
@@ -151,14 +152,17 @@ void run_bench(BenchResult& result, const BenchContext& context) {
     run.start_milliseconds = now_in_milliseconds();
     const std::string name = fmt::format("run {} of {}: {}, seed {}", i + 1, result.runs.size(), of.label, run.seed);
     context.tell(name);
+    ProcessorWatch processor;
     try {
       fs::create_directories(context.directory / of.directory);
       const ChildEnd end = run_child({.program = context.program,
                                       .arguments = train_arguments(of, run, plan.target, context),
                                       .environment = context.environment,
-                                      .log = context.directory / run.log},
+                                      .log = context.directory / run.log,
+                                      .watch = [&](pid_t process) { processor.look(process); }},
                                      *context.stop_signal);
       judge(end, context.directory, plan.target.has_value(), run);
+      run.processor = processor.whole(end.processor_seconds);
     } catch (const std::exception& error) {  // must not lose the results of the other runs
       run.outcome = BenchOutcome::kDied;
       run.message = error.what();

@@ -173,8 +173,9 @@ std::string load_text(const LoadAverage& load) {
 }
 
 std::string bench_title(const BenchResult& result) {
-  return result.plan.target ? fmt::format("Time to {} {}", percent(*result.plan.target), result.plan.accuracy_text())
-                            : accuracy_title(result);
+  return result.plan.target
+             ? fmt::format("Time to {} {}", target_percent(*result.plan.target), result.plan.accuracy_text())
+             : accuracy_title(result);
 }
 
 std::string to_page(const BenchResult& result) {

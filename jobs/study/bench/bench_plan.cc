@@ -11,6 +11,7 @@
 #include "jobs/messages/text.h"
 #include "jobs/options/evaluation_job.h"
 #include "jobs/options/load_job.h"
+#include "jobs/options/parsed_job.h"
 #include "jobs/options/sparse/graph_needed.h"
 #include "jobs/study/bench/bench_names.h"
 #include "jobs/study/seed_list.h"
@@ -215,6 +216,8 @@ BenchPlan plan_bench(const BenchRequest& request) {
       plan.cases.push_back(std::move(made));
       devices.push_back(job.devices.size());
     }
+    const std::vector<std::string> warnings = ParsedJob(read_job_file(path)).number_warnings();
+    plan.warnings.insert(plan.warnings.end(), warnings.begin(), warnings.end());
   }
   const bool has_one_device = std::ranges::all_of(devices, [](std::size_t count) { return count == 1; });
   shorten_names(plan, has_one_device);

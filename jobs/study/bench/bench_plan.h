@@ -39,6 +39,7 @@ struct BenchPlan {
   std::optional<double> target;      // test accuracy; unset: every run trains all its epochs
   std::vector<std::uint64_t> seeds;  // in the order in which they run
   std::vector<BenchCase> cases;
+  std::vector<std::string> warnings = {};  // about numbers in the job files (ParsedJob::number_warnings)
 
   // "test accuracy", "validation accuracy"; "accuracy" if the cases use different sets.
   std::string accuracy_text() const;

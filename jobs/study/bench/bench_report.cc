@@ -52,7 +52,9 @@ ordered_json to_json(const BenchRun& run) {
                {"best_test_accuracy", null_unless_set(run.best_test_accuracy)},
                {"accuracy_set", to_string(run.accuracy_set)},
                {"replica_distance", null_unless_set(run.replica_distance)},
-               {"phase_seconds", to_json(run.phases)}});
+               {"phase_seconds", to_json(run.phases)},
+               {"processor", to_json(run.processor)},
+               {"processor_seconds_per_image", null_unless_set(run.processor_seconds_per_image())}});
   const bool validates = run.accuracy_set == EvaluationSet::kValidation;
   if (validates) {
     json["validation_accuracy"] = null_unless_set(run.validation_accuracy);
@@ -134,7 +136,8 @@ std::string missing_runs(const BenchResult& result) {
 }
 
 std::string time_table(const BenchResult& result) {
-  TableRows rows = {{"job", fmt::format("reached {} {}", percent(*result.plan.target), result.plan.accuracy_text()),
+  TableRows rows = {{"job",
+                     fmt::format("reached {} {}", target_percent(*result.plan.target), result.plan.accuracy_text()),
                      "epochs to target", "s per epoch", "s to target", "trimmed mean", "images/s"}};
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {
     const BenchStatistics of = summarize(runs_of(result, i));
@@ -186,6 +189,7 @@ ordered_json to_json(const BenchResult& result) {
           {"traced", result.traced},
           {"resumptions", resumptions},
           {"machine", result.machine},
+          {"disturbed_runs", disturbed_runs(result)},
           {"load_average", {{"begin", result.load_at_begin}, {"end", result.load_at_end}}},
           {"cases", cases}};
 }

@@ -76,6 +76,7 @@ void keep_if_measured(const ordered_json& then, const BenchContext& context, boo
   kept.log = then.at("log");
   kept.start_milliseconds = then.at("start_milliseconds");
   if (!then.contains("epoch_rows")) return;  // only measured runs have it
+  if (then.contains("processor")) kept.processor = processor_from(then.at("processor"));
   const std::string problem = read_run(context.directory / kept.directory, has_target, kept);
   if (problem.empty() && kept.is_measured()) {
     run = std::move(kept);

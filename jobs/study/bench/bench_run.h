@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "jobs/run/run_observer.h"
+#include "jobs/study/bench/bench_processor.h"
 
 namespace arbalest::jobs {
 
@@ -73,7 +74,14 @@ struct BenchRun {
   std::optional<double> best_validation_accuracy;
   std::optional<double> replica_distance;  // at the end of the last epoch
   BenchPhases phases;
+  std::optional<BenchProcessor> processor{};  // of the whole process; none if it is not known
   std::vector<BenchEpoch> rows;
+
+  // Processor seconds of the whole process for an image of the training; none if they are not known.
+  std::optional<double> processor_seconds_per_image() const {
+    const double images = images_per_second * phases.training;
+    return processor && images > 0.0 ? std::optional(processor->used / images) : std::nullopt;
+  }
 
   // Seconds per epoch between the end of preparation and the last epoch's evaluation.
   std::optional<double> seconds_per_epoch() const;

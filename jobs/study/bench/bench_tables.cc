@@ -14,7 +14,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// 0.98765 -> "98.76"
+// 0.98765 -> "98.77"
 std::string percent_number(double fraction) {
   const std::string text = percent(fraction);
   return text.substr(0, text.find(' '));
@@ -41,9 +41,11 @@ bool some_ended_early(const BenchResult& result) {
 }
 
 // "target_reached", "not_reached: the lower median of the last 5 evaluations is 98.12 %", "died: ...".
-std::string outcome_text(const BenchRun& run) {
+std::string outcome_text(const BenchRun& run, std::optional<double> target) {
   std::string reason = run.message;
-  if (run.outcome == BenchOutcome::kNotReached && run.held_accuracy()) reason = to_string(*run.held_accuracy());
+  if (run.outcome == BenchOutcome::kNotReached && run.held_accuracy()) {
+    reason = to_string(*run.held_accuracy(), target.value_or(1.0));
+  }
   return reason.empty() ? std::string(to_string(run.outcome)) : fmt::format("{}: {}", to_string(run.outcome), reason);
 }
 
@@ -160,22 +162,56 @@ TableRows run_rows(const BenchResult& result) {
   const bool has_target = result.plan.target.has_value();
   TableRows rows = {{"job", "seed", "outcome", "epochs"}};
   if (has_target) rows[0].push_back("seconds to target");
-  rows[0].insert(rows[0].end(), {"test accuracy", "images/s", "learners", "log"});
+  const bool knows_processor =
+      std::ranges::any_of(result.runs, [](const BenchRun& run) { return run.is_measured() && run.processor; });
+  rows[0].insert(rows[0].end(), {"test accuracy", "images/s"});
+  if (knows_processor) rows[0].insert(rows[0].end(), {"processor time lost", "processor us/image"});
+  rows[0].insert(rows[0].end(), {"learners", "log"});
   for (const BenchRun& run : result.runs) {
     const bool told = run.is_measured();
-    std::vector<std::string> row = {result.plan.cases[run.case_index].name, std::to_string(run.seed), outcome_text(run),
-                                    told ? std::to_string(run.epochs) : "-"};
+    std::vector<std::string> row = {result.plan.cases[run.case_index].name, std::to_string(run.seed),
+                                    outcome_text(run, result.plan.target), told ? std::to_string(run.epochs) : "-"};
     if (has_target) {
       row.push_back(run.time_to_accuracy_seconds ? fmt::format("{:.2f}", *run.time_to_accuracy_seconds) : "-");
     }
     row.push_back(run.test_accuracy ? percent(*run.test_accuracy) : "-");
     row.push_back(told ? tick_text(run.images_per_second) : "-");
+    if (knows_processor) {
+      const auto per_image = run.processor_seconds_per_image();
+      row.push_back(told && run.processor ? fmt::format("{:.1f} %", 100.0 * run.processor->lost_share()) : "-");
+      row.push_back(told && per_image ? tick_text(1e6 * *per_image) : "-");
+    }
     row.push_back(told ? std::to_string(run.learners) : "-");
     row.push_back(run.log.empty() ? "-" : run.log);
     rows.push_back(std::move(row));
   }
   return rows;
 }
+
+int disturbed_runs(const BenchResult& result) {
+  return static_cast<int>(std::ranges::count_if(result.runs, [](const BenchRun& run) {
+    return run.is_measured() && run.processor && run.processor->is_disturbed();
+  }));
+}
+
+namespace {
+
+// What the runs lost to other programs; "" if that is not known of any, or little of all.
+std::string disturbance_note(const BenchResult& result) {
+  const int disturbed = disturbed_runs(result);
+  if (disturbed == 0) return "";
+  double most = 0.0;
+  for (const BenchRun& run : result.runs) {
+    if (run.is_measured() && run.processor) most = std::max(most, run.processor->lost_share());
+  }
+  return fmt::format(
+      " THE MACHINE WAS BUSY: other programs took more than 5 % of the processor time that {} of {} runs wanted, up to "
+      "{:.0f} %. Times and images/s then say more about them than about the jobs; processor time per image compares "
+      "better.",
+      disturbed, result.runs.size(), 100.0 * most);
+}
+
+}  // namespace
 
 std::string table_notes(const BenchResult& result) {
   std::string notes = fmt::format(
@@ -186,11 +222,12 @@ std::string table_notes(const BenchResult& result) {
         " The target is {} {}. A run reaches it when the lower median of its last five evaluations is at it, and ends. "
         "A run "
         "that did not reach it counts as slower than all that did.",
-        percent(*result.plan.target), result.plan.accuracy_text());
+        target_percent(*result.plan.target), result.plan.accuracy_text());
   }
   if (has_validation(result)) {
     notes += " With a validation set, the test set is evaluated once, at the end of a run.";
   }
+  notes += disturbance_note(result);
   if (some_ended_early(result)) notes += " [2] says that 2 runs have come to that epoch.";
   return notes;
 }
