@@ -128,4 +128,16 @@ TEST_CASE("with momentum, async_sgd divides pushes by their staleness and has no
   CHECK_FALSE(warns_of_scheme(synchronous));
 }
 
+TEST_CASE("the momentum to be taken out is that of the job's optimizer") {
+  const auto with_optimizer = [](const std::string& optimizer) {
+    std::string text = with("hogwild {}", 2, "LINEAR");
+    const std::string sgd = "sgd { momentum: 0.9 }";
+    return text.replace(text.find(sgd), sgd.size(), optimizer);
+  };
+  const std::string keep = "set learning_rate.with_learners: KEEP and optimizer.";
+  CHECK_THAT(refusal(with_optimizer("rmsprop { momentum: 0.9 }")), ContainsSubstring(keep + "rmsprop.momentum: 0"));
+  CHECK_THAT(refusal(with_optimizer("sgd { momentum: 0.9 nesterov: true }")),
+             ContainsSubstring(keep + "sgd.momentum: 0 and optimizer.sgd.nesterov: false"));
+}
+
 }  // namespace arbalest::jobs

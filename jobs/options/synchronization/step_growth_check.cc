@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -66,7 +67,15 @@ Growth growth_of(const SchemePhase& phase, const scheduler::LearningRateSchedule
   return growth;
 }
 
-std::string server_problem(const SchemePhase& phase, const Growth& growth) {
+// The setting that takes the momentum out of an optimizer that has some.
+std::string without_momentum(const engine::UpdateRule& rule) {
+  if (std::holds_alternative<engine::RmsProp>(rule)) return "optimizer.rmsprop.momentum: 0";
+  const auto* sgd = std::get_if<engine::Sgd>(&rule);
+  const bool has_more = sgd != nullptr && sgd->nesterov;
+  return fmt::format("optimizer.sgd.momentum: 0{}", has_more ? " and optimizer.sgd.nesterov: false" : "");
+}
+
+std::string server_problem(const SchemePhase& phase, const Growth& growth, const std::string& remedy) {
   const int gradients = phase.scheme.period;
   if (growth.rate * gradients <= 1.0 + kRounding) return "";
   std::string problem;
@@ -74,11 +83,10 @@ std::string server_problem(const SchemePhase& phase, const Growth& growth) {
   if (gradients > 1) {
     problem += fmt::format("{}a push is the sum of {} gradients", problem.empty() ? "" : ", and ", gradients);
   }
-  return fmt::format("{}, and each of {} learners pushes whole steps that miss those of the others; {}{}{}", problem,
-                     phase.learners, growth.rate > 1.0 ? kKeep : "", growth.rate > 1.0 && gradients > 1 ? " and " : "",
-                     gradients > 1 ? fmt::format("{}async_sgd.push_every: 1, or optimizer.sgd.momentum: 0",
-                                                 growth.rate > 1.0 ? "" : "set ")
-                                   : "");
+  return fmt::format(
+      "{}, and each of {} learners pushes whole steps that miss those of the others; {}{}{}", problem, phase.learners,
+      growth.rate > 1.0 ? kKeep : "", growth.rate > 1.0 && gradients > 1 ? " and " : "",
+      gradients > 1 ? fmt::format("{}async_sgd.push_every: 1, or {}", growth.rate > 1.0 ? "" : "set ", remedy) : "");
 }
 
 // The settings with which the outer step multiplies by at most the number of learners, or by kMostGain.
@@ -114,25 +122,24 @@ std::string rounds_problem(const SchemePhase& phase, const Growth& growth) {
 }
 
 // Weights that steps without a delay have reached lie where they alone are stable.
-std::string late_start_problem(const SchemePhase& phase) {
+std::string late_start_problem(const SchemePhase& phase, const std::string& remedy) {
   if (phase.learners <= kFewPushing) return "";
   return fmt::format(
       "{} learners that push late steps diverge from the weights that another scheme has reached; begin the job with "
-      "async_sgd {{ warm_start_epochs: 0 }}, or set optimizer.sgd.momentum: 0",
-      phase.learners);
+      "async_sgd {{ warm_start_epochs: 0 }}, or set {}",
+      phase.learners, remedy);
 }
 
-std::string problem_of(const SchemePhase& phase, const scheduler::LearningRateSchedule& schedule) {
+std::string problem_of(const SchemePhase& phase, const scheduler::LearningRateSchedule& schedule,
+                       const std::string& remedy) {
   const Growth growth = growth_of(phase, schedule);
   switch (phase.scheme.coupling(phase.learners)) {
     case Coupling::kServer:
-      return server_problem(phase, growth);
+      return server_problem(phase, growth, remedy);
     case Coupling::kShared:
       if (growth.rate <= 1.0 + kRounding) return "";
-      return fmt::format(
-          "{}, and under hogwild each takes whole steps that miss those of the others; {} and optimizer.sgd.momentum: "
-          "0",
-          growth.scaling, kKeep);
+      return fmt::format("{}, and under hogwild each takes whole steps that miss those of the others; {} and {}",
+                         growth.scaling, kKeep, remedy);
     case Coupling::kAssign:
     case Coupling::kPull:
       return rounds_problem(phase, growth);
@@ -151,13 +158,14 @@ void check_step_growth(const JobOptions& options, dataflow::FieldIssues& issues)
   // The auto-tuner may stay at its lower bound.
   const int learners =
       options.tuned ? static_cast<int>(options.devices.size()) * options.tuned->min : most_learners_of_all(options);
+  const std::string remedy = without_momentum(options.optimizer.rule);
   bool is_first = true;
   for (const SchemePhase& phase : scheme_phases(options, learners)) {
     const bool pushes = phase.scheme.coupling(phase.learners) == Coupling::kServer;
     const bool begins_late = !std::exchange(is_first, false) && pushes;
     if (bound == Bound::kSingleLayer && !(pushes && phase.scheme.period > 1)) continue;
-    std::string problem = problem_of(phase, options.learning_rate);
-    if (problem.empty() && begins_late) problem = late_start_problem(phase);
+    std::string problem = problem_of(phase, options.learning_rate, remedy);
+    if (problem.empty() && begins_late) problem = late_start_problem(phase, remedy);
     if (problem.empty()) continue;
     issues.add(phase.path, fmt::format("with the optimizer's momentum {:g} these steps diverge: {}",
                                        engine::momentum_of(options.optimizer.rule), problem));
