@@ -86,7 +86,7 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
   }
   if (summary.status != RunStatus::kCompleted) return;
   const std::string nothing =
-      learned_nothing(run.state.untrained_loss, run.state.epoch_loss, summary.examples / run.job.training.batch_size);
+      learned_nothing(run.state.untrained_loss, run.state.epoch_loss, run.examples() / run.job.training.batch_size);
   if (nothing.empty()) return;
   summary.status = RunStatus::kDiverged;
   summary.message += fmt::format("{}training diverged: {}; {}, or check the data's normalization",
