@@ -202,7 +202,9 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, const
   library.scale_num = eighths;
   library.scale_denom = kEighths;
   const bool is_cmyk = library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK;
-  decoder.start(is_cmyk ? JCS_CMYK : channels == 1 ? JCS_GRAYSCALE : JCS_RGB);
+  // The Y of a file is not always the gray of its colors, which are clamped to 0 ... 255.
+  const bool is_gray = channels == 1 && (rules.is_reduced || library.jpeg_color_space == JCS_GRAYSCALE);
+  decoder.start(is_cmyk ? JCS_CMYK : is_gray ? JCS_GRAYSCALE : JCS_RGB);
   DecodedImage image;
   image.scale = static_cast<double>(eighths) / kEighths;
   image.whole = {static_cast<int>(library.output_width), static_cast<int>(library.output_height)};

@@ -84,6 +84,27 @@ TEST_CASE("pixels: gray is the luma of the stored values in every kind of file",
   }
 }
 
+TEST_CASE("pixels: gray of a JPEG file is that of its colors where these are clamped", "[input]") {
+  // Colors beside each other that JPEG cannot keep: what it stores lies outside of 0 ... 255.
+  auto image = plain(64, 64, {0, 0, 0});
+  std::uint32_t state = 1;
+  for (auto& sample : image.samples) {
+    state = state * 1664525U + 1013904223U;
+    sample = (state >> 31U) != 0 ? 255 : 0;
+  }
+  const std::string file = tests::jpeg(image);
+  const DecodedImage colors = decode_whole_image(bytes_of(file), 3, {});
+  const DecodedImage gray = decode_whole_image(bytes_of(file), 1, {});
+  REQUIRE(colors.pixels.size() == 3 * gray.pixels.size());
+  for (std::size_t i = 0; i < gray.pixels.size(); ++i) {
+    const std::uint8_t* rgb = colors.pixels.data() + 3 * i;
+    CHECK(gray.pixels[i] == dataflow::luma(rgb[0], rgb[1], rgb[2]));
+  }
+  PixelRules stored;  // the Y of the file
+  stored.is_reduced = true;
+  CHECK(decode_whole_image(bytes_of(file), 1, stored).pixels != gray.pixels);
+}
+
 TEST_CASE("pixels: chunks about colors change nothing", "[input]") {
   const std::string chromaticities = [] {
     std::string data;
