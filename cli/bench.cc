@@ -61,7 +61,7 @@ int exit_code(const jobs::BenchResult& result) {
   int code = kOk;
   for (const jobs::BenchRun& run : result.runs) {
     if (run.outcome == jobs::BenchOutcome::kDied) {
-      const bool has_code = run.exit_code > kOk && run.exit_code < kSignalBase && run.exit_code != kUsageError;
+      const bool has_code = run.exit_code > kOk && run.exit_code < kSignalBase;
       return has_code ? run.exit_code : kInternalError;
     }
     if (result.plan.target && run.outcome != jobs::BenchOutcome::kReached) code = kTargetNotReached;

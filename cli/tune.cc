@@ -99,7 +99,7 @@ void save(const auto& found, const std::filesystem::path& directory) {
 // warnings, because the answer is useful without the cache.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   if (!jobs::may_be_remembered(result)) {
-    spdlog::warn("the machine was busy, so runs with 'auto {{}}' do not learn of this");
+    spdlog::warn("the machine was busy, so runs with 'auto {}' do not learn of this");
     return;
   }
   const auto cache = learner_cache();

@@ -69,6 +69,7 @@ int verify(const VerifyArguments& arguments) {
   constexpr std::size_t kMostLines = 20;
   const jobs::JobOptions job = load(arguments.job);
   warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
+  log_warnings(job.warnings);
   const jobs::DatasetVerification result =
       jobs::verify_dataset(job, data_root(arguments.data_root), arguments.job.path);
   log_warnings(result.warnings);

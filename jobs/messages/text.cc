@@ -98,12 +98,22 @@ std::string fraction_hint(double value, double most) {
 
 double unsigned_nan(double value) { return std::isnan(value) ? std::abs(value) : value; }
 
+namespace {
+
+// Columns that a terminal needs for UTF-8: as fmt counts, which pads by them.
+std::size_t width_of(const std::string& text) {
+  const std::size_t padding = fmt::format("{:>{}}", text, text.size()).size() - text.size();
+  return text.size() - padding;
+}
+
+}  // namespace
+
 std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t left_columns) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t column = 0; column < row.size(); ++column) {
-      widths[column] = std::max(widths[column], row[column].size());
+      widths[column] = std::max(widths[column], width_of(row[column]));
     }
   }
   std::string text;

@@ -114,13 +114,13 @@ TEST_CASE("the report of classes shows what each is mistaken for, and the matrix
 }
 
 TEST_CASE("the report of classes has their names in both tables and in JSON") {
-  const std::vector<std::string> names = {"cat", "dog", "young hare"};
+  const std::vector<std::string> names = {"cat", "dog", "young häre"};
   const ClassScores scores = scores_of({{13, 1, 1}, {2, 5, 0}, {0, 3, 4}});
   CHECK(class_report(scores, names) ==
         "class          name        examples  precision   recall       F1  most mistaken for\n"
         "0              cat               15    86.67 %  86.67 %  86.67 %            dog (1)\n"
         "1              dog                7    55.56 %  71.43 %  62.50 %            cat (2)\n"
-        "2              young hare         7    80.00 %  57.14 %  66.67 %            dog (3)\n"
+        "2              young häre         7    80.00 %  57.14 %  66.67 %            dog (3)\n"
         "macro mean                       29    74.07 %  71.75 %  71.94 %\n"
         "weighted mean                    29    77.55 %  75.86 %  76.01 %\n"
         "\n"
@@ -128,7 +128,7 @@ TEST_CASE("the report of classes has their names in both tables and in JSON") {
         "label  name         0  1  2\n"
         "0      cat         13  1  1\n"
         "1      dog          2  5  0\n"
-        "2      young hare   0  3  4\n");
+        "2      young häre   0  3  4\n");
   const auto json = to_json(scores, names);
   CHECK(json["per_class"][1].dump() ==
         R"({"class":1,"name":"dog","examples":7,"accuracy":0.7142857142857143,"precision":0.5555555555555556,)"

@@ -217,7 +217,7 @@ TEST_CASE("class names: a model that has learned another order is not evaluated"
   // A run of an earlier version whose job had named the classes in another order is right but for the names.
   const std::string names = images(12, " class_names: " + std::string(kCounted));
   REQUIRE(warnings_of(names, counted).size() == 1);
-  CHECK_THAT(warnings_of(names, counted).front(), ContainsSubstring("correct class_names in its job.txtpb"));
+  CHECK_THAT(warnings_of(names, counted).front(), ContainsSubstring("train anew with class_names in the order of the data"));
   CHECK(warnings_of(names, others).empty());  // the job may call them as it likes
 }
 

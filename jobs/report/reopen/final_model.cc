@@ -80,7 +80,7 @@ std::string reason(const fs::path& run) {
 
 std::string warning_about_model(const fs::path& run, const SavedSummary& summary) {
   if (summary.status == "diverged") {
-    return fmt::format("the run '{}' diverged: its {} is the last finite model, and may be of no use; {}", run.string(),
+    return fmt::format("the run '{}' diverged: its {} has finite numbers, but may be of no use; {}", run.string(),
                        kModelFile, smaller_steps(run));
   }
   if (summary.status == "failed") {

@@ -125,7 +125,8 @@ void check_class_order(const DataOptions& data, const std::string& data_root, co
   if (is_reordered) {
     warnings.push_back(
         fmt::format("{}: the job's class_names are the names of the data in another order, so "
-                    "names of classes are wrong here; correct class_names in its job.txtpb",
+                    "names of classes are wrong here, and numbers are right; to mend the names, train anew with "
+                    "class_names in the order of the data, or without them",
                     difference));
   } else if (!is_given) {
     warnings.push_back(difference + ": if these are other classes, the scores mean nothing");
