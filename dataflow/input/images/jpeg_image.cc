@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "dataflow/input/images/image_formats.h"
+#include "dataflow/input/images/luma.h"
 #include "dataflow/input/images/resample.h"
 #include "engine/error.h"
 
@@ -186,6 +188,20 @@ void convert_cmyk(DecodedImage& image) {
   image.pixels.resize(image.pixels.size() / kInks * kColors);
 }
 
+// Turns RGBX into gray. With RGB, whose pixels have three bytes, this would take six times as long.
+void convert_to_gray(DecodedImage& image) {
+  std::vector<std::uint32_t> colors(image.pixels.size() / sizeof(std::uint32_t));
+  std::memcpy(colors.data(), image.pixels.data(), sizeof(std::uint32_t) * colors.size());
+  image.channels = 1;
+  image.pixels.resize(colors.size());
+  const std::uint32_t* from = colors.data();
+  std::uint8_t* to = image.pixels.data();
+  for (std::size_t i = 0; i < colors.size(); ++i) {
+    const std::uint32_t color = from[i];
+    to[i] = luma(color & 0xFFU, (color >> 8U) & 0xFFU, (color >> 16U) & 0xFFU);
+  }
+}
+
 }  // namespace
 
 ImageSides jpeg_sides(std::span<const std::uint8_t> file) {
@@ -204,7 +220,8 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, const
   const bool is_cmyk = library.jpeg_color_space == JCS_CMYK || library.jpeg_color_space == JCS_YCCK;
   // The Y of a file is not always the gray of its colors, which are clamped to 0 ... 255.
   const bool is_gray = channels == 1 && (rules.is_reduced || library.jpeg_color_space == JCS_GRAYSCALE);
-  decoder.start(is_cmyk ? JCS_CMYK : is_gray ? JCS_GRAYSCALE : JCS_RGB);
+  const bool becomes_gray = channels == 1 && !is_gray && !is_cmyk;
+  decoder.start(is_cmyk ? JCS_CMYK : is_gray ? JCS_GRAYSCALE : becomes_gray ? JCS_EXT_RGBX : JCS_RGB);
   DecodedImage image;
   image.scale = static_cast<double>(eighths) / kEighths;
   image.whole = {static_cast<int>(library.output_width), static_cast<int>(library.output_height)};
@@ -226,6 +243,7 @@ DecodedImage decode_jpeg(std::span<const std::uint8_t> file, int channels, const
                     row_bytes);
   image.pixels.resize(row_bytes * static_cast<std::size_t>(rows.count));
   if (is_cmyk) convert_cmyk(image);
+  if (becomes_gray) convert_to_gray(image);
   return image;
 }
 
