@@ -240,6 +240,12 @@ Metadata to_metadata(const ModelDescription& description) {
   return metadata;
 }
 
+void note_present_rules(Metadata& metadata) {
+  if (!metadata.contains(kInput)) metadata[kLuma] = kLumaTexts.usual;
+}
+
+bool has_present_rules(const Metadata& metadata) { return metadata.contains(kLuma); }
+
 std::optional<ModelDescription> description_in(const Metadata& metadata) {
   if (!metadata.contains(kInput)) return std::nullopt;
   return Reader(metadata).read();

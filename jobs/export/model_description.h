@@ -53,6 +53,12 @@ using Metadata = std::map<std::string, std::string>;
 // The pairs, with {"format", "arbalest"}.
 Metadata to_metadata(const ModelDescription& description);
 
+// A model without a description, such as one that another program has trained, is read as the job beside it says. The
+// note tells such a model from those of older versions, which read image files by other rules. No effect on a
+// description.
+void note_present_rules(Metadata& metadata);
+bool has_present_rules(const Metadata& metadata);
+
 // Reads them back. None if the file holds no description, such as one of an older version. Throws
 // ErrorKind::kCheckpoint, naming the pair but not the file, if the description is damaged: also by class names that
 // repeat, are empty or have control characters.

@@ -186,6 +186,9 @@ struct JobOptions {
   CheckpointOptions checkpoint;        // for runs with a directory
   ProcessOptions processes;
   std::vector<std::string> warnings;  // to show to the user
+  // Why a new run must not begin: steps that grow twice with the learners (step_growth_check.h). A run of an earlier
+  // version may go on.
+  std::optional<engine::Error> growth_error = {};
   // Paths of the fields that the job leaves to defaults that follow from training.max_epochs: a run that goes on keeps
   // the values it began with (jobs/checkpoint/job/continuation.h).
   std::vector<std::string> following_max_epochs = {};
@@ -193,5 +196,10 @@ struct JobOptions {
   // processes, the job before its devices are divided, on rank 0.
   std::string resolved_text;
 };
+
+// Throws JobOptions::growth_error if there is one.
+inline void require_stable_steps(const JobOptions& options) {
+  if (options.growth_error) throw *options.growth_error;
+}
 
 }  // namespace arbalest::jobs

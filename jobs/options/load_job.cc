@@ -55,6 +55,7 @@ JobOptions load_job(const std::string& path, std::span<const std::string> overri
 JobOptions load_job(const SourceText& source, std::span<const std::string> overrides) {
   const ParsedJob parsed(source);
   JobOptions options = parsed.read(overrides);
+  require_stable_steps(options);
   parsed.warn(overrides, options);
   return options;
 }

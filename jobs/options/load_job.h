@@ -21,7 +21,8 @@ JobOptions load_job(const SourceText& source, std::span<const std::string> overr
 // Throws ErrorKind::kInvalidJob if the file cannot be read or is not text.
 SourceText read_job_file(const std::string& path);
 
-// As load_job, for text in memory. The warnings about synchronization do not name places in the text.
+// As load_job, for text in memory, but JobOptions::growth_error is not thrown: the text may be that of a run that has
+// begun with an earlier version. The warnings about synchronization do not name places in the text.
 JobOptions parse_job(const SourceText& source, std::span<const std::string> overrides = {});
 
 // Returns the job as text, changed by `overrides`, with the layers of a zoo model listed one by one. Throws as

@@ -15,6 +15,7 @@
 #include "jobs/options/readers/job_reader.h"
 #include "jobs/options/readers/value_checks.h"
 #include "jobs/options/sparse/sparse_reader.h"
+#include "jobs/options/synchronization/step_growth_check.h"
 #include "jobs/options/synchronization/synchronization_warnings.h"
 #include "jobs/options/text/issue_origin.h"
 #include "jobs/options/text/issue_report.h"
@@ -83,6 +84,23 @@ std::function<engine::Error(std::string)> error_at(const std::string& path, cons
   };
 }
 
+// The issues as an error; none if there are none.
+std::optional<engine::Error> error_of(const dataflow::FieldIssues& issues, const SourceText& source,
+                                      const TextOutline& outline, const Overrides& applied) {
+  if (issues.empty()) return std::nullopt;
+  IssueReport report(source);
+  for (const dataflow::FieldIssue& issue : issues.all()) {
+    if (const std::string* setting = applied.origin(issue.path)) {
+      report.add_setting(*setting, issue.message);
+    } else if (const auto position = outline.find(issue.path)) {
+      report.add(*position, issue.message);
+    } else {
+      report.add_missing(issue.message);
+    }
+  }
+  return report.to_error();
+}
+
 }  // namespace
 
 ParsedJob::ParsedJob(SourceText source) : source_(std::move(source)), outline_(source_, *v1::Job::descriptor()) {
@@ -111,6 +129,9 @@ JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape
     return wrong;
   };
   throw_if_any(issues, source_, outline_, applied, IssueOrigin(settings, applied, find_wrong));
+  dataflow::FieldIssues growth;
+  check_step_growth(options, growth);
+  options.growth_error = error_of(growth, source_, outline_, applied);
   options.data.class_names_error = jobs::error_at("data.class_names", source_, outline_, applied);
   if (options.data.validation) {
     options.data.validation->error = jobs::error_at(kFractionPath, source_, outline_, applied);

@@ -19,6 +19,7 @@ DryRun dry_run(const JobOptions& job, const RunContext& context) {
   std::optional<InitialWeights> weights;
   engine::process::World alone;
   engine::process::World& world = context.world == nullptr ? alone : *context.world;
+  together(world, [&] { require_stable_steps(job); });
   if (job.initialize) together(world, [&] { weights = read_initial_weights(*job.initialize, *job.graph); });
   const auto session =
       open_session(fitting, context.data_root, context.device_options, Session::Input::kResident, &world);

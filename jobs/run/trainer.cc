@@ -62,6 +62,7 @@ class Trainer {
   scheduler::Scheduler& scheduler() { return run_.session->scheduler(); }
 
   void open(bool is_new) {
+    if (is_new) together(run_.world, [&] { require_stable_steps(run_.job); });
     if (is_new && !context_.output_directory.empty()) {
       together(run_.world, [&] {
         if (run_.leads()) check_output_space(context_.output_directory, run_.job);

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import tempfile
 import unittest
+import zlib
 
 PROGRAM = os.environ["ARBALEST_PROGRAM"]
 PROBE = os.environ["ARBALEST_MODEL_PROBE"]
@@ -105,6 +106,15 @@ def tensors_of(directory):
     return tensors
 
 
+def png(size, rgb, *chunks):
+    """A plain picture, with these chunks about its colors."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = size * (b"\0" + size * bytes(rgb))
+    parts = [(b"IHDR", struct.pack(">2I5B", size, size, 8, 2, 0, 0, 0)), *chunks, (b"IDAT", zlib.compress(rows)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
+
+
 class PyTorchFiles(unittest.TestCase):
     def imported(self, name):
         folder = tempfile.TemporaryDirectory()
@@ -149,6 +159,18 @@ class PyTorchFiles(unittest.TestCase):
                 self.assertLess(relative_norm(output_of(directory, example(network["example"])), expected), LIMIT)
                 if entry["network"] != "Tied":  # there, one name stands for two layers
                     self.check_tensors(directory, network, entry["is_changed"])
+
+    def test_an_imported_model_reads_pictures_by_the_present_rules(self):
+        directory, _ = self.imported("lenet_default")
+        self.assertEqual(EXPECTED["networks"]["LeNet"]["example"], [1, 12, 12])
+        answers = []
+        for name, chunks in (("plain", []), ("described", [(b"sRGB", b"\0")])):
+            picture = directory / f"{name}.png"
+            picture.write_bytes(png(12, (255, 0, 0), *chunks))
+            done = subprocess.run([PROGRAM, "predict", directory, picture], capture_output=True, text=True, check=True)
+            self.assertNotIn("older version", done.stderr)
+            answers.append({key: value for key, value in json.loads(done.stdout).items() if key != "file"})
+        self.assertEqual(answers[0], answers[1])
 
     def test_only_the_training_mode_of_the_older_exporter_changes_a_network(self):
         changed = [name for name, entry in EXPECTED["files"].items() if entry["is_changed"]]

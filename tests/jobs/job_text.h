@@ -38,7 +38,7 @@ inline JobOptions parse(const std::string& text, const std::vector<std::string>&
 inline std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {},
                            engine::ErrorKind kind = engine::ErrorKind::kInvalidJob) {
   try {
-    parse(text, overrides);
+    require_stable_steps(parse(text, overrides));
   } catch (const engine::Error& error) {
     CHECK(error.kind() == kind);
     return error.what();

@@ -283,6 +283,7 @@ ImportReport write_imported(ImportedModel model, const std::optional<ModelDescri
   NewDirectory directory(options.output);
   std::map<std::string, std::string> metadata = std::move(model.metadata);
   metadata["format"] = "arbalest";
+  note_present_rules(metadata);
   const std::string hash = write_safetensors(directory / kModelFile, model.weights, metadata);
   const nlohmann::ordered_json summary = {{"status", "imported"}, {"model_sha256", hash}};
   write_file(directory / kSummaryFile, summary.dump(2) + "\n");

@@ -18,7 +18,6 @@
 #include "jobs/options/readers/processes_reader.h"
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/split/split_check.h"
-#include "jobs/options/synchronization/step_growth_check.h"
 #include "jobs/options/synchronization/synchronization_reader.h"
 
 namespace arbalest::jobs {
@@ -59,7 +58,6 @@ class JobReader {
     options_.processes = read_processes(job_.processes(), issues_);
     read_model();
     read_round();
-    read_step_growth();
     check_split(job_, options_, shape_, {synchronization_is_sound_, learners_are_sound_}, issues_);
     if (issues_.empty()) add_warnings();
     return std::move(options_);
@@ -187,12 +185,6 @@ class JobReader {
     if (options_.data.training_examples) batches = *options_.data.training_examples / options_.training.batch_size;
     if (!batches || *batches > 0) check_steps(options_, batches, issues_);
     if (batches) check_rounds(job_.learners(), *batches, options_, issues_);
-  }
-
-  void read_step_growth() {
-    const bool steps_are_sound = !issues_.has_within("learning_rate") && !issues_.has_within("optimizer");
-    if (!steps_are_sound || !synchronization_is_sound_ || !learners_are_sound_) return;
-    check_step_growth(options_, issues_);
   }
 
   void add_warnings() {

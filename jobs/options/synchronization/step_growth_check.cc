@@ -167,8 +167,11 @@ void check_step_growth(const JobOptions& options, dataflow::FieldIssues& issues)
     std::string problem = problem_of(phase, options.learning_rate, remedy);
     if (problem.empty() && begins_late) problem = late_start_problem(phase, remedy);
     if (problem.empty()) continue;
-    issues.add(phase.path, fmt::format("with the optimizer's momentum {:g} these steps diverge: {}",
-                                       engine::momentum_of(options.optimizer.rule), problem));
+    const bool keeps = problem.find("KEEP") != std::string::npos;
+    issues.add(phase.path,
+               fmt::format("with the optimizer's momentum {:g} these steps diverge: {}{}",
+                           engine::momentum_of(options.optimizer.rule), problem,
+                           keeps ? "; if larger steps are known to train, give them as learning_rate.base" : ""));
   }
 }
 

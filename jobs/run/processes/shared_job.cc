@@ -98,7 +98,12 @@ JobOptions load_shared_job(World& world, const std::string& path, std::span<cons
 }
 
 JobOptions load_shared_job(World& world, const SourceText& source, std::span<const std::string> overrides) {
-  if (world.size() == 1) return load_job(source, overrides);
+  if (world.size() == 1) {
+    const ParsedJob parsed(source);
+    JobOptions options = parsed.read(overrides);
+    parsed.warn(overrides, options);
+    return options;
+  }
   const LauncherShares divided = shares_of_launcher(world);
   std::optional<ParsedJob> parsed;
   DeviceShare share;

@@ -31,9 +31,12 @@ std::vector<std::string> differences(const Metadata& own, const Metadata& of_job
   return found;
 }
 
-std::optional<ModelDescription> description_at(const std::string& path) {
+// A saved model's metadata and what they describe.
+std::pair<Metadata, std::optional<ModelDescription>> description_at(const std::string& path) {
   try {
-    return description_in(read_safetensors_metadata(path));
+    Metadata metadata = read_safetensors_metadata(path);
+    std::optional<ModelDescription> description = description_in(metadata);
+    return {std::move(metadata), std::move(description)};
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("'{}': {}", path, error.what()));
   }
@@ -43,10 +46,10 @@ std::optional<ModelDescription> description_at(const std::string& path) {
 
 SavedDescription read_saved_description(const JobOptions& job, const std::string& path) {
   const ModelDescription expected = describe_model(job, job.data.class_names);
-  std::optional<ModelDescription> description = description_at(path);
-  if (!description) {  // of a version that recorded no pixel rules either
+  auto [metadata, description] = description_at(path);
+  if (!description) {
     SavedDescription follows{expected, {}};
-    follows.description.pixels = dataflow::kUnrecordedRules;
+    if (!has_present_rules(metadata)) follows.description.pixels = dataflow::kUnrecordedRules;
     return follows;
   }
   const Metadata own = to_metadata(*description);
