@@ -68,6 +68,21 @@ std::string numbers_warning(std::span<const std::string> names, std::span<const 
                      at, names[at], other, are_folders ? remedy : "");
 }
 
+std::string exchange_warning(std::span<const std::string> names, std::span<const std::string> called,
+                             const std::string& origin) {
+  const std::vector<std::string_view> keys = keys_of(names);
+  for (std::size_t c = 0; c < std::min(names.size(), called.size()); ++c) {
+    const std::string_view key = key_of(called[c]);
+    const auto other = std::ranges::find(keys, key);
+    if (key == keys[c] || other == keys.end()) continue;
+    return fmt::format(
+        "class_names call class {} '{}', which is the name of class {} in {}; if that is not meant, write them in the "
+        "order of the classes' numbers: {}",
+        c, printable(called[c]), other - keys.begin(), origin, in_order(names));
+  }
+  return "";
+}
+
 std::string in_order(std::span<const std::string> names) {
   constexpr std::size_t kMostNames = 15;
   std::vector<std::string> shown;

@@ -22,6 +22,10 @@ bool are_uncounted_numbers(std::span<const std::string> names);
 std::string numbers_warning(std::span<const std::string> names, std::span<const std::string> called, bool are_folders,
                             const std::string& origin);
 
+// Warns of a class whose name in `called` is that of another class in `names`, in lists of as many classes; else "".
+std::string exchange_warning(std::span<const std::string> names, std::span<const std::string> called,
+                             const std::string& origin);
+
 // "0, 1, 10, 11, 2 and 7 more": the names in their order, as far as they help to see it.
 std::string in_order(std::span<const std::string> names);
 

@@ -34,11 +34,20 @@ namespace {
                process ? fmt::format("process {}", *process) : "another process", directory.string());
 }
 
+// As check_may_begin (resume_point.h): a run without a model, and one that was killed.
+bool may_begin_anew(const fs::path& directory) {
+  std::error_code error;
+  const bool is_run = fs::exists(directory / kMetricsFile, error);
+  return is_run && !fs::exists(directory / kModelFile, error);
+}
+
 [[noreturn]] void fail_used(const fs::path& directory, const char* file) {
   if (is_running(directory)) fail_running(directory);
   engine::fail(ErrorKind::kUsage, "'{}' holds a run already ({}{} choose another directory with --output",
                directory.string(), file,
-               has_checkpoints(directory) ? "); go on with it by --resume=auto, or" : ", and no checkpoint);");
+               has_checkpoints(directory)  ? "); go on with it by --resume=auto, or"
+               : may_begin_anew(directory) ? ", and no checkpoint); begin it anew by --resume=auto, or"
+                                           : ", and no checkpoint);");
 }
 
 // A run replaces the files in its folder tensorboard/.

@@ -140,6 +140,19 @@ TEST_CASE("class names: the folders' names in another order are refused at the j
              ContainsSubstring("job.txtpb:3:94"));
 }
 
+TEST_CASE("class names: a name that is another class's is warned of") {
+  const tests::TemporaryDirectory root;
+  make_folders(root, {"cat", "cow", "dog"});
+  std::vector<std::string> warnings;
+  read_class_table(data_of(images(3, " class_names: [\"cat\", \"dog\", \"Kuh\"]")), root.path().string(), warnings);
+  REQUIRE(warnings.size() == 1);
+  CHECK_THAT(warnings[0], Catch::Matchers::StartsWith("class_names call class 1 'dog', which is the name of class 2 in "
+                                                      "the folders of") &&
+                              ContainsSubstring("in the order of the classes' numbers: cat, cow, dog"));
+  read_class_table(data_of(images(3, " class_names: [\"Katze\", \"Kuh\", \"Hund\"]")), root.path().string(), warnings);
+  CHECK(warnings.size() == 1);
+}
+
 TEST_CASE("class names: a list beside shards in another order is refused, and translations are not") {
   const tests::TemporaryDirectory root;
   fs::create_directories(root / "own");
@@ -217,7 +230,8 @@ TEST_CASE("class names: a model that has learned another order is not evaluated"
   // A run of an earlier version whose job had named the classes in another order is right but for the names.
   const std::string names = images(12, " class_names: " + std::string(kCounted));
   REQUIRE(warnings_of(names, counted).size() == 1);
-  CHECK_THAT(warnings_of(names, counted).front(), ContainsSubstring("train anew with class_names in the order of the data"));
+  CHECK_THAT(warnings_of(names, counted).front(),
+             ContainsSubstring("train anew with class_names in the order of the data"));
   CHECK(warnings_of(names, others).empty());  // the job may call them as it likes
 }
 

@@ -97,7 +97,7 @@ TEST_CASE("images of files are described by the job") {
   CHECK(parse(text, {"training.batch_size=1000000"}).training.batch_size == 1'000'000);
 }
 
-TEST_CASE("a run may be resumed with another max_skipped, or after a version that had none") {
+TEST_CASE("a run may be resumed with another on_unreadable or max_skipped, or after a version that had none") {
   const std::string images =
       "images { directory: \"own\" classes: 7 decoding { height: 24 width: 32 on_unreadable: SKIP } }";
   const JobOptions job = parse(with_data("data { " + images + " }"));
@@ -108,6 +108,8 @@ TEST_CASE("a run may be resumed with another max_skipped, or after a version tha
   CHECK_NOTHROW(check_same_job(before, {}, job, {}));
   const JobOptions more = parse(with_data("data { " + images + " }"), {"data.images.decoding.max_skipped=0.5"});
   CHECK_NOTHROW(check_same_job(job.resolved_text, {}, more, {}));
+  const JobOptions stops = parse(with_data("data { " + images + " }"), {"data.images.decoding.on_unreadable=STOP"});
+  CHECK_NOTHROW(check_same_job(stops.resolved_text, {}, job, {}));  // as the message about a damaged image advises
   CHECK_THROWS(check_same_job(job.resolved_text, {},
                               parse(with_data("data { " + images + " }"), {"data.images.decoding.resize=40"}), {}));
 }

@@ -69,10 +69,14 @@ class Differences final : public MessageDifferencer::Reporter {
   std::vector<std::string> all_;
 };
 
-// Programs before this field wrote none.
-void forget_skip_limit(v1::Data& data) {
-  if (data.has_images()) data.mutable_images()->mutable_decoding()->clear_max_skipped();
-  if (data.has_tfrecord()) data.mutable_tfrecord()->mutable_decoding()->clear_max_skipped();
+// What is done about images that cannot be read. Programs before max_skipped wrote none.
+void forget_skips(v1::Data& data) {
+  const auto forget = [](auto& decoding) {
+    decoding.clear_on_unreadable();
+    decoding.clear_max_skipped();
+  };
+  if (data.has_images()) forget(*data.mutable_images()->mutable_decoding());
+  if (data.has_tfrecord()) forget(*data.mutable_tfrecord()->mutable_decoding());
 }
 
 // A job of a version without these fields had no choice; the run keeps that version's rules (SavedRun::pixels).
@@ -115,7 +119,7 @@ void check_same_job(const std::string& saved_text, const RunState& state, const 
     for (auto& change : *each->mutable_synchronization()->mutable_switch_()) change.clear_learners();
     each->clear_checkpoint();
     each->mutable_data()->clear_class_names();
-    forget_skip_limit(*each->mutable_data());
+    forget_skips(*each->mutable_data());
     each->clear_processes();
     each->clear_initialize();  // a resumed run does not read these weights again
     clear_later_restarts(*each->mutable_learning_rate(), most_epochs_trained(state));

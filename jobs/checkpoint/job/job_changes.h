@@ -13,7 +13,8 @@ namespace arbalest::jobs {
 // Throws kCheckpoint with all fields that differ, unless a resumed run may change them: name, learners, devices,
 // checkpoint, what ends a run (training.max_epochs, target_accuracy, patience_epochs, min_improvement, max_minutes),
 // restarts of the learning rate that are still to come, and what is done about failures (training.on_divergence with
-// its fields, synchronization.compare_rounds, max_skipped of the decoding).
+// its fields, synchronization.compare_rounds, on_unreadable and max_skipped of
+// the decoding).
 // `saved_text`: the JobOptions::resolved_text of the checkpoint, `state`: its state, `settings`: the job's
 // continuation().
 void check_same_job(const std::string& saved_text, const RunState& state, const JobOptions& job,

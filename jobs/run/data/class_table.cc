@@ -58,9 +58,11 @@ ClassTable read_class_table(const DataOptions& data, const std::string& data_roo
     if (table.in_files.size() != table.names.size()) table.in_files.clear();
   }
   check_order(table, data, data_root);
-  const std::string warning =
-      numbers_warning(table.in_files, table.names, table.are_folders, origin_of(data, data_root));
-  if (!warning.empty()) warnings.push_back(warning);
+  const std::string origin = origin_of(data, data_root);
+  for (const std::string& warning : {numbers_warning(table.in_files, table.names, table.are_folders, origin),
+                                     exchange_warning(table.in_files, table.names, origin)}) {
+    if (!warning.empty()) warnings.push_back(warning);
+  }
   return table;
 }
 

@@ -62,6 +62,7 @@ class Loader {
       case DataOptions::Kind::kImages:
         return decoded(dataflow::open_image_files(image_files(), split_, data_.input.classes(), warnings_));
       case DataOptions::Kind::kTfrecord:
+        require_folder();
         return decoded(dataflow::open_image_records(image_records(), pool_));
       case DataOptions::Kind::kNpy:
         require_folder();
@@ -95,10 +96,7 @@ class Loader {
   }
 
   dataflow::ImageFilesSource image_files() const {
-    return {directory_, data_.train, data_.test,
-            fmt::format("name the folder that holds '{}' with --data-root or $ARBALEST_DATA",
-                        directory_.filename().string()),
-            own().examples};
+    return {directory_, data_.train, data_.test, data_folder_hint(data_.directory), own().examples};
   }
 
   dataflow::ImageRecordsSource image_records() const {

@@ -8,9 +8,7 @@ namespace arbalest::jobs {
 
 namespace fs = std::filesystem;
 
-namespace {
-
-std::string way_out(const fs::path& directory) {
+std::string data_folder_hint(const fs::path& directory) {
   if (directory.is_absolute()) return "change the directory of the job's data";
   const bool is_root = directory.lexically_normal() == ".";
   return fmt::format(
@@ -18,13 +16,11 @@ std::string way_out(const fs::path& directory) {
       is_root ? "the folder of the data" : fmt::format("the folder that holds '{}'", directory.string()));
 }
 
-}  // namespace
-
 void require_data_folder(const fs::path& folder, const std::string& directory) {
   std::error_code error;
   if (fs::exists(folder, error) || error) return;  // the reader of the files knows more about the error
   engine::fail(engine::ErrorKind::kData, "'{}' does not exist, so the dataset is missing; {}", folder.string(),
-               way_out(directory));
+               data_folder_hint(directory));
 }
 
 }  // namespace arbalest::jobs
