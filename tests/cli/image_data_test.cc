@@ -66,18 +66,9 @@ TEST_CASE("own images: a folder of JPEG and PNG files trains, and the model eval
 
 TEST_CASE("own images: an unreadable image ends the run, and the error names it") {
   const OwnImages own;
-  const auto damage = [&](const std::string& name) {
-    write_text(own.file(name), read_text(own.file(name)).substr(0, 200));
-  };
-  damage("test/dark/12.jpg");
-  const Completed evaluated = own.train();
-  CHECK(evaluated.exit_code == 4);
-  CHECK_THAT(evaluated.err, ContainsSubstring("own/test/dark/12.jpg: is no valid JPEG image"));
-  CHECK(summary_of(own.program() / "run")["status"] == "failed");
-  fs::remove_all(own.program() / "run");
   // Few images are read before the start, for the loss of the untrained model, and a run that fails there leaves
   // nothing.
-  damage("train/light/5.jpg");
+  write_text(own.file("train/light/5.jpg"), read_text(own.file("train/light/5.jpg")).substr(0, 200));
   const Completed begun = own.train();
   CHECK(begun.exit_code == 4);
   CHECK_THAT(begun.err, ContainsSubstring("own/train/light/5.jpg: is no valid JPEG image"));
