@@ -96,6 +96,23 @@ TEST_CASE("a run may be extended again, stopped anywhere, and go on with the sam
   CHECK(last.summary.model_sha256 == planned(saved));
 }
 
+TEST_CASE("a job that names its restarts, as a saved one does, gets one more for the epochs that are added",
+          "[checkpoint]") {
+  for (const std::string length : {"", "epochs: 3"}) {
+    CAPTURE(length);
+    const Settings settings = {"learning_rate.cosine={epochs: 2}", "learning_rate.restart={epoch: 2 " + length + "}"};
+    const TemporaryDirectory output;
+    train_part(job_with(settings, 5), output.path());
+    const Part part = train_part(job_with(settings, 9), output.path());
+    CHECK(part.summary.epochs == 9);
+    CHECK(std::ranges::all_of(rates_of(part), [](double rate) { return rate > 0.0; }));
+    const jobs::JobOptions saved = saved_job(output);
+    REQUIRE(saved.learning_rate.restarts.size() == 2);
+    CHECK((saved.learning_rate.restarts[1].epoch == 5.0 && saved.learning_rate.restarts[1].epochs == 4.0));
+    CHECK(part.summary.model_sha256 == planned(saved));
+  }
+}
+
 TEST_CASE("a run that is extended before its end finishes its schedule first", "[checkpoint]") {
   const Settings settings = {"learning_rate.cosine={}"};
   const TemporaryDirectory stopped;

@@ -55,6 +55,14 @@ void add_restarts(const v1::Job& saved, const RunState& state, int max_epochs, s
   if (epoch) settings.push_back(restart_setting(*epoch, max_epochs - *epoch, scheduler::Restart{}.factor));
 }
 
+// Whether the job names restarts, and those of the checkpoint only: it has planned nothing for the epochs that are
+// added. Their lengths may follow from training.max_epochs.
+bool names_same_restarts(const v1::LearningRate& saved, const v1::LearningRate& now) {
+  return !now.restart().empty() && std::ranges::equal(saved.restart(), now.restart(), [](const auto& a, const auto& b) {
+    return a.epoch() == b.epoch() && a.factor() == b.factor();
+  });
+}
+
 void add_if_other(const std::string& path, double before, double now, std::vector<std::string>& settings) {
   if (before != now) settings.push_back(fmt::format("{}={}", path, before));
 }
@@ -70,6 +78,10 @@ std::vector<std::string> continuation(const std::string& saved_text, const RunSt
   const v1::Job now = parse_saved_job(job.resolved_text);
   const int max_epochs = job.training.max_epochs;
   std::vector<std::string> settings;
+  const bool is_longer = max_epochs > saved.training().max_epochs();
+  if (is_longer && names_same_restarts(saved.learning_rate(), now.learning_rate())) {
+    add_restarts(saved, state, max_epochs, settings);
+  }
   for (const std::string& path : job.following_max_epochs) {
     if (path == kGrowthEpochsPath && saved.learners().per_device().has_growth()) {
       const double before = saved.learners().per_device().growth().epochs();

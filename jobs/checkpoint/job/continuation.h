@@ -16,7 +16,7 @@ namespace arbalest::jobs {
 //   - A field that the job leaves out, and whose default follows from training.max_epochs, has the checkpoint's value.
 //   - If the schedule of the learning rate has an end (polynomial, cosine, one_cycle) that was not before the
 //     checkpoint's training.max_epochs and comes before that of the job, there is a restart at that end, which takes
-//     the epochs that were added. A job that names restarts itself gets no other.
+//     the epochs that were added. A job that names other restarts than the checkpoint has gets none.
 // `saved_text`: the JobOptions::resolved_text of the checkpoint.
 std::vector<std::string> continuation(const std::string& saved_text, const RunState& state, const JobOptions& job);
 
