@@ -1,10 +1,10 @@
 #include "cli/next_commands.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "jobs/checkpoint/job/continuation.h"
 #include "jobs/messages/text.h"
 
 namespace arbalest::cli {
@@ -18,17 +18,12 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 // "training.max_epochs" of "training.max_epochs=20"
-std::string_view path_of(const std::string& setting) { return std::string_view(setting).substr(0, setting.find('=')); }
-
 // `arbalest train` with the settings of `command`, without those that `more` replaces, and with `more`.
 std::vector<std::string> train_words(const TrainCommand& command, const std::vector<std::string>& more) {
   std::vector<std::string> words = {command.program, "train", command.job};
-  const auto add = [&](const std::string& setting) { words.insert(words.end(), {"--set", setting}); };
-  for (const std::string& setting : command.settings) {
-    const auto replaces = [&](const std::string& other) { return path_of(other) == path_of(setting); };
-    if (std::ranges::none_of(more, replaces)) add(setting);
+  for (const std::string& setting : jobs::settings_with(command.settings, more)) {
+    words.insert(words.end(), {"--set", setting});
   }
-  std::ranges::for_each(more, add);
   words.insert(words.end(), command.options.begin(), command.options.end());
   return words;
 }

@@ -16,6 +16,7 @@
 #include "cli/stop_signals.h"
 #include "engine/error.h"
 #include "engine/process/packing.h"
+#include "jobs/checkpoint/job/continuation.h"
 #include "jobs/checkpoint/transfer/run_transfer.h"
 #include "jobs/messages/source_commit.h"
 #include "jobs/report/console_reporter.h"
@@ -187,9 +188,7 @@ void go_on(engine::process::World& world, const TrainArguments& arguments, const
   if (!place.point) return;
   const std::vector<std::string>& settings = place.point->settings;
   if (!settings.empty()) {
-    std::vector<std::string> all = arguments.job.overrides;
-    all.insert(all.end(), settings.begin(), settings.end());
-    job = jobs::load_shared_job(world, source, all);
+    job = jobs::load_shared_job(world, source, jobs::settings_with(arguments.job.overrides, settings));
   }
   context.resumed = &place.point->saved;
   context.resumed_path = place.point->path.string();

@@ -9,6 +9,7 @@
 
 #include "arbalest/error.h"
 #include "engine/error.h"
+#include "jobs/checkpoint/job/continuation.h"
 #include "jobs/library/throwing.h"
 #include "jobs/messages/source_commit.h"
 #include "jobs/options/load_job.h"
@@ -176,9 +177,8 @@ TrainingSummary run(const TrainingOptions& options, Callbacks& callbacks) {
   context.data_root = options.data_root;
   context.output_directory = directory;
   if (place.point) {
-    std::vector<std::string> settings = options.settings;
-    settings.insert(settings.end(), place.point->settings.begin(), place.point->settings.end());
-    if (!place.point->settings.empty()) job = load(options, settings);
+    if (!place.point->settings.empty())
+      job = load(options, jobs::settings_with(options.settings, place.point->settings));
     context.resumed = &place.point->saved;
     context.resumed_path = place.point->path.string();
   }

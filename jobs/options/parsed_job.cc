@@ -84,23 +84,6 @@ std::function<engine::Error(std::string)> error_at(const std::string& path, cons
   };
 }
 
-// The issues as an error; none if there are none.
-std::optional<engine::Error> error_of(const dataflow::FieldIssues& issues, const SourceText& source,
-                                      const TextOutline& outline, const Overrides& applied) {
-  if (issues.empty()) return std::nullopt;
-  IssueReport report(source);
-  for (const dataflow::FieldIssue& issue : issues.all()) {
-    if (const std::string* setting = applied.origin(issue.path)) {
-      report.add_setting(*setting, issue.message);
-    } else if (const auto position = outline.find(issue.path)) {
-      report.add(*position, issue.message);
-    } else {
-      report.add_missing(issue.message);
-    }
-  }
-  return report.to_error();
-}
-
 }  // namespace
 
 ParsedJob::ParsedJob(SourceText source) : source_(std::move(source)), outline_(source_, *v1::Job::descriptor()) {
@@ -129,9 +112,7 @@ JobOptions ParsedJob::read(std::span<const std::string> settings, const RunShape
     return wrong;
   };
   throw_if_any(issues, source_, outline_, applied, IssueOrigin(settings, applied, find_wrong));
-  dataflow::FieldIssues growth;
-  check_step_growth(options, growth);
-  options.growth_error = error_of(growth, source_, outline_, applied);
+  options.growth_error = growth_error(settings, options);
   options.data.class_names_error = jobs::error_at("data.class_names", source_, outline_, applied);
   if (options.data.validation) {
     options.data.validation->error = jobs::error_at(kFractionPath, source_, outline_, applied);
@@ -171,6 +152,26 @@ void ParsedJob::warn(std::span<const std::string> settings, JobOptions& options)
     }
     options.warnings.push_back(fmt::format("{}{}: {}", place, warning.path, warning.message));
   }
+}
+
+std::optional<engine::Error> ParsedJob::growth_error(std::span<const std::string> settings,
+                                                     const JobOptions& options) const {
+  dataflow::FieldIssues growth;
+  check_step_growth(options, growth);
+  if (growth.empty()) return std::nullopt;
+  v1::Job job = written_;
+  const Overrides applied(settings, job);
+  IssueReport report(source_);
+  for (const dataflow::FieldIssue& issue : growth.all()) {
+    if (const std::string* setting = applied.origin(issue.path)) {
+      report.add_setting(*setting, issue.message);
+    } else if (const auto position = outline_.find(issue.path)) {
+      report.add(*position, issue.message);
+    } else {
+      report.add_missing(issue.message);
+    }
+  }
+  return report.to_error();
 }
 
 engine::Error ParsedJob::error_at(const std::string& path, std::span<const std::string> settings,

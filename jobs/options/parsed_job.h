@@ -1,6 +1,7 @@
 // The text of a job, parsed once. Options are read from it, and messages point into it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,6 +47,10 @@ class ParsedJob {
   // Warnings about numbers in the text that protobuf reads as octal: "job.txtpb:8:19: batch_size: 064 is octal 52,
   // ...".
   std::vector<std::string> number_warnings() const;
+
+  // Why a new run of `options`, which read() has returned for the same settings, must not begin (step_growth_check.h);
+  // none if it may. Depends on the learners of all processes.
+  std::optional<engine::Error> growth_error(std::span<const std::string> settings, const JobOptions& options) const;
 
   // Makes the error about the value at `path`: it names the setting that the value comes from (kUsage), or the place of
   // the field in the text (kInvalidJob).

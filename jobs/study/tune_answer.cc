@@ -34,18 +34,11 @@ const TunePoint* one_thread(const TuneResult& result) {
 
 // Images per second of processor time, without the time that threads used in vain; none if that cannot be told. The
 // threads of a learner compute each layer together. While one of them waits for a core, the others spin until it is
-// there. No number of threads needs less processor time for an image than one thread: a result above that is wrong.
-std::optional<double> useful_rate(const TunePoint& point, const TuneResult& result) {
-  constexpr double kLeastUseful = 0.25;
-  const double rate = *point.images_per_processor_second;
-  const int threads = std::ranges::max(point.threads);
-  const double lost = point.lost.value_or(0.0);
-  if (threads == 1 || lost == 0.0) return rate;
-  const double useful = 1.0 - (threads - 1) * lost / (1.0 - lost);
-  if (useful < kLeastUseful) return std::nullopt;
-  const TunePoint* thread = one_thread(result);
-  if (thread != nullptr && rate / useful > *thread->images_per_processor_second) return std::nullopt;
-  return rate / useful;
+// there, for a part of the time that differs from window to window.
+std::optional<double> useful_rate(const TunePoint& point) {
+  const bool lost_nothing = point.lost.value_or(0.0) == 0.0;
+  const bool has_one_thread = std::ranges::max(point.threads) == 1;
+  return has_one_thread || lost_nothing ? point.images_per_processor_second : std::nullopt;
 }
 
 // What points are compared by.
@@ -65,8 +58,8 @@ std::optional<TuneGain> gain_of(const TunePoint& chosen, const TuneResult& resul
   if (by_processor_time) {
     if (!one.images_per_processor_second) return std::nullopt;
     const TunePoint* thread = one_thread(result);
-    const std::optional<double> of_chosen = useful_rate(chosen, result);
-    std::optional<double> of_one = useful_rate(one, result);
+    const std::optional<double> of_chosen = useful_rate(chosen);
+    std::optional<double> of_one = useful_rate(one);
     is_lower_bound = !of_one && thread != nullptr;
     if (is_lower_bound) of_one = thread->images_per_processor_second;
     if (!of_chosen || !of_one) return std::nullopt;

@@ -77,6 +77,18 @@ TEST_CASE("next: the command after a finished run trains it on, whatever its sch
   }
 }
 
+TEST_CASE("next: the command after a run whose restarts were named by --set trains it on") {
+  const Program program;
+  write_text(program / kJob, job_text("base: 0.01 cosine {}", "max_epochs: 2"));
+  const Completed first = program.run(train({"--set", "learning_rate.restart={epoch: 1}"}));
+  REQUIRE(first.exit_code == 0);
+  const Completed second = run_command(program, command_after("train on:", first));
+  INFO(second.err);
+  CHECK(second.exit_code == 0);
+  CHECK(summary_of(program / kRun)["epochs"] == 12);
+  CHECK_THAT(read_text(program / kRun / "job.txtpb"), ContainsSubstring("epochs: 10"));
+}
+
 TEST_CASE("next: a stopped run is resumed, evaluated and asked by the commands that it prints") {
   const Program program;
   write_text(program / kJob, job_text("base: 0.01 cosine {}", "max_epochs: 100000"));

@@ -73,6 +73,20 @@ class WrongLaunches(ProcessCase):
             self.refused(self.train(program, "refused"), 2, "was started with other arguments than rank 0")
         self.assertFalse((self.root / "elsewhere").exists())
 
+    def test_steps_that_grow_with_the_learners_of_all_processes(self):
+        (self.root / "growing.txtpb").write_text("""
+model { zoo { lenet {} } }
+data { digits {} }
+training { batch_size: 32 max_epochs: 1 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.01 with_learners: LINEAR }
+synchronization { async_sgd {} }
+learners { per_device { fixed: 1 } }
+""", encoding="utf-8")
+        for count in (2, 4):  # each has one learner, which may begin alone
+            result = self.train(PROGRAM, "refused", count=count, job="growing.txtpb")
+            self.refused(result, 3, f"multiplies the learning rate of each of {count} learners by {count}")
+
     def test_only_rank_0_reads_the_job(self):
         program = self.as_rank_1("no-job", f'sh -c "mkdir -p away && cd away && ln -sf ../ratings . && exec {PROGRAM} \\"\\$@\\"" sh "$@"')
         code, errors = self.train(program, "read-once")

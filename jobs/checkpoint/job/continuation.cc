@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -68,6 +69,19 @@ void add_if_other(const std::string& path, double before, double now, std::vecto
 }
 
 }  // namespace
+
+std::vector<std::string> settings_with(const std::vector<std::string>& given, const std::vector<std::string>& more) {
+  const auto path_of = [](const std::string& setting) {
+    return std::string_view(setting).substr(0, setting.find('='));
+  };
+  std::vector<std::string> all;
+  for (const std::string& setting : given) {
+    const auto replaces = [&](const std::string& other) { return path_of(other) == path_of(setting); };
+    if (std::ranges::none_of(more, replaces)) all.push_back(setting);
+  }
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
 
 double most_epochs_trained(const RunState& state) {
   return static_cast<double>(state.epochs) + (state.epoch.tasks > 0 ? 1.0 : 0.0);

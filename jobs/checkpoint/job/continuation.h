@@ -20,6 +20,9 @@ namespace arbalest::jobs {
 // `saved_text`: the JobOptions::resolved_text of the checkpoint.
 std::vector<std::string> continuation(const std::string& saved_text, const RunState& state, const JobOptions& job);
 
+// `given` without the settings whose fields `more` sets, and then `more`: so lists of `more` replace those of `given`.
+std::vector<std::string> settings_with(const std::vector<std::string>& given, const std::vector<std::string>& more);
+
 // An upper bound of the epochs that a run in this state has trained.
 double most_epochs_trained(const RunState& state);
 

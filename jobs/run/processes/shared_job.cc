@@ -126,6 +126,7 @@ JobOptions load_shared_job(World& world, const SourceText& source, std::span<con
   world.broadcast(text);
   job.resolved_text = std::move(text);
   if (!job.sparse) share_bounds(world, job);  // blocks have no rounds
+  job.growth_error = parsed->growth_error(overrides, job);
   parsed->warn(overrides, job);
   if (!share.warning.empty()) job.warnings.push_back(share.warning);
   if (job.training.divergence.rolls_back) {

@@ -98,7 +98,10 @@ bool drop_out(GraphImport& graph, const NodeReader& node, const Value& value, co
   if (noise->stage != Noise::Stage::kKept || !is_about(noise->factor * noise->keep, 1.0F)) {
     refuse("it multiplies by random numbers, but not as dropout does");
   }
-  if (!covers(graph, *noise, x)) refuse("it drops whole examples or channels; layers here drop single elements");
+  if (!covers(graph, *noise, x))
+    refuse(
+        "it drops whole examples or channels; layers here drop single elements; export model.eval(), which leaves it "
+        "out");
   add_dropout(graph, node, x, std::round((1.0F - noise->keep) * 1e6F) / 1e6F);  // 0.2, not 0.19999999
   return true;
 }
