@@ -176,7 +176,7 @@ class TensorBoard(unittest.TestCase):
             server.await_points(*curve, expected_curves(self.run_path)["train", "loss"])
 
     def test_forgets_what_a_run_has_gone_back_from(self):
-        # Weight decay beyond its bound of stability: the weights overflow in the second epoch, but not at half the rate.
+        # Weight decay beyond its bound of stability: the weights overflow in the second epoch, but not at a twentieth of the rate.
         runs.train(
             self.run_path,
             3,
@@ -184,6 +184,7 @@ class TensorBoard(unittest.TestCase):
             "--set=checkpoint.every_epochs=1",
             "--set=training.on_divergence=ROLL_BACK",
             "--set=training.spike_factor=1000000",
+            "--set=training.rollback_factor=0.05",
             "--set=optimizer={sgd {weight_decay: 1}}",
             "--set=learning_rate.base=2.03",
         )

@@ -228,7 +228,10 @@ TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]")
       "synchronization={sma {}}"};
   const TemporaryDirectory output;
   const Part part = train_part(job_with(settings), output.path());
-  CHECK(part.summary.status == RunStatus::kCompleted);
+  // It ends with the large weights of the point that it went back to.
+  CHECK(part.summary.status == RunStatus::kDiverged);
+  CHECK_THAT(part.summary.message, ContainsSubstring("the mean training loss of the last epoch"));
+  CHECK(part.summary.epochs == 4);
   REQUIRE(part.rollbacks.size() == 1);
   const jobs::RollbackRow& row = part.rollbacks.front();
   CHECK_THAT(row.reason, ContainsSubstring("the training loss rose to"));

@@ -171,8 +171,9 @@ TEST_CASE("the validation set changes no byte of the model, and evaluation gives
 TEST_CASE("patience ends a run by the validation set, and the test set is still read once", "[training]") {
   const TemporaryDirectory root;
   write_data(root.path());
-  const Trained early =
-      train(job_with(kOwnFiles, {"training.patience_epochs=1", "training.min_improvement=1"}), root.path());
+  const Trained early = train(
+      job_with(kOwnFiles, {"training.patience_epochs=1", "training.min_improvement=1", "learning_rate.base=1e-4"}),
+      root.path());
   CHECK(early.rows.size() == 2);
   CHECK(early.summary.status == RunStatus::kCompleted);
   CHECK(early.summary.skipped_examples == 1);
