@@ -129,12 +129,19 @@ TEST_CASE("resume: without a checkpoint a run begins anew only if that overwrite
   CHECK(anew.exit_code == 0);
   CHECK_THAT(anew.err, ContainsSubstring("'run' has no checkpoint: its run begins anew"));
 
+  // A run that was killed between its model and its summary.
   fs::remove(program / "run/summary.json");
-  fs::remove(program / "run/model.safetensors");
+  REQUIRE(fs::exists(program / "run/model.safetensors"));
   const Completed again = program.run(job_of("2", kHere));
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.err, ContainsSubstring("'run' has no checkpoint: its run begins anew"));
   CHECK(summary_of(program / "run")["epochs"] == 2);
+
+  // A model that no run has made there.
+  fs::create_directory(program / "other");
+  fs::copy_file(program / "run/model.safetensors", program / "other/model.safetensors");
+  CHECK(program.run(job_of("1", {"--output", "other", "--resume=auto"})).exit_code == 5);
+  CHECK(read_text(program / "other/model.safetensors") == read_text(program / "run/model.safetensors"));
 }
 
 TEST_CASE("resume: an attempt that is refused changes nothing") {

@@ -46,11 +46,11 @@ TEST_CASE("metrics: a line that cannot be written waits, and no part of it is in
   log.sync();
   CHECK(tests::read_text(path) == whole);
   CHECK(log.is_whole());
-  CHECK_FALSE(log.cut(whole.size() + 100));  // a shorter file that ends with a line
+  CHECK(log.cut(whole.size() + 100).bytes == whole.size());  // a shorter file that ends with a line
   CHECK(tests::read_text(path) == whole);
   log.cut(whole.size() - 5);  // within a line
   CHECK(tests::read_text(path) == first + "{\"event\":\"epoch\",\"epoch\":1}\n");
-  CHECK(log.cut(first.size()));
+  CHECK(log.cut(first.size()).bytes == first.size());
   CHECK(tests::read_text(path) == first);
   log.cut(first.size() - 1);
   CHECK(tests::read_text(path).empty());
@@ -168,12 +168,46 @@ TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops
   };
   CHECK(resume(whole).empty());
   CHECK(lines_of(log) == 4);
-  for (const std::string& damaged : {std::string("{{{\n"), std::string(), "{{{\n" + whole}) {
-    const std::vector<std::string> told = resume(damaged);
+  const fs::path aside = directory / "run/metrics.jsonl.damaged";
+  CHECK_FALSE(fs::exists(aside));
+  SECTION("a log without lines") {
+    const std::vector<std::string> told = resume("");
     REQUIRE(told.size() == 1);
     CHECK_THAT(told[0], ContainsSubstring(fmt::format("it holds 0 of the {} bytes", whole.size())));
     CHECK(tests::read_text(log).starts_with("{\"event\":\"start\""));
     CHECK(lines_of(log) == 2);
+  }
+  SECTION("a log that is gone") {
+    fs::remove(log);
+    RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
+    std::vector<std::string> told;
+    run.tell_trouble([&](const std::string& warning) { told.push_back(warning); });
+    run.continue_from(&saved);
+    run.on_start(resumed);
+    REQUIRE(told.size() == 1);
+    CHECK_THAT(told[0], ContainsSubstring(fmt::format("was deleted: it holds 0 of the {} bytes", whole.size())));
+  }
+  SECTION("one byte of each line, and each line end") {
+    for (std::size_t at = 1; at < whole.size(); ++at) {
+      if (at % 7 != 0 && whole[at] != '\n') continue;
+      fs::remove(aside);
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ '\x80');  // no UTF-8, and no line end
+      CAPTURE(at);
+      const std::vector<std::string> told = resume(damaged);
+      const bool is_last = at + 1 == whole.size();
+      REQUIRE(told.size() == (is_last ? 1 : 1));
+      const std::string after = tests::read_text(log);
+      const std::size_t lost = lines_of(aside);
+      if (is_last) {
+        CHECK_THAT(told[0], ContainsSubstring("bytes up to the checkpoint"));
+        continue;
+      }
+      CHECK_THAT(told[0], ContainsSubstring("is now in '") && ContainsSubstring("all other lines are kept"));
+      CHECK(lost == 1);
+      CHECK(whole.size() == after.find("{\"event\":\"resume\""));  // all lines stay where they were
+      CHECK(after.find("{\"event\":\"damaged\"}") != std::string::npos);
+    }
   }
 }
 
