@@ -195,7 +195,7 @@ MetricsLog::Cut MetricsLog::cut(std::uint64_t bytes) {
   const std::vector<Damage> damages = damages_in(std::string_view(text).substr(0, end));
   std::string damaged;
   for (const Damage& damage : damages) damaged += text.substr(damage.begin, damage.bytes);
-  if (size < bytes) damaged += text.substr(end);  // the rest of a line that a power loss has left
+  damaged += text.substr(end);  // the part of a line that a power loss has left
   if (!damaged.empty()) write_damaged(damaged);
   for (const Damage& damage : damages) overwrite(damage.begin, line_in_place_of(damage.bytes));
   if (size > end && ftruncate(file_, static_cast<off_t>(end)) != 0) fail_write(path_, errno);

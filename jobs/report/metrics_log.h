@@ -54,8 +54,8 @@ class MetricsLog {
     std::uint64_t damaged_bytes = 0;  // of text that is no line of a log, now in <path>.damaged
   };
   // Cuts the file to the whole lines in its first `bytes`. Text there that is no JSON object is appended to
-  // <path>.damaged, and a line {"event":"damaged"}, or {} if that is too long, takes its place with the same length: so all other
-  // lines stay where checkpoints say that they are. No line may wait.
+  // <path>.damaged, and a line {"event":"damaged"}, or {} if that is too long, takes its place with the same length: so
+  // all other lines stay where checkpoints say that they are. No line may wait.
   Cut cut(std::uint64_t bytes);
 
  private:

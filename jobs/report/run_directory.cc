@@ -243,7 +243,7 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   std::ifstream file;
   if (fs::is_regular_file(status)) file.open(path);
   if (!file.is_open()) fail_summary(path, "it cannot be read");
-  const auto summary = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  auto summary = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object() || !summary.contains("model_sha256") || !summary["model_sha256"].is_string()) {
     fail_summary(path, "it has no model_sha256");
   }
@@ -256,11 +256,22 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   if (const auto value = summary.find("mini_batches"); value != summary.end() && value->is_number_unsigned()) {
     mini_batches = value->get<std::uint64_t>();
   }
+  std::optional<std::uint64_t> best_batches;
+  std::string best_sha256;
+  if (const auto best = summary.find("best_model"); best != summary.end() && best->is_object()) {
+    if (!(*best)["mini_batches"].is_number_unsigned() || !(*best)["sha256"].is_string()) {
+      fail_summary(path, "its best_model lacks mini_batches or sha256");
+    }
+    best_batches = (*best)["mini_batches"].get<std::uint64_t>();
+    best_sha256 = (*best)["sha256"];
+  }
   const bool has_status = summary.contains("status") && summary["status"].is_string();
   return SavedSummary{.status = has_status ? summary["status"].get<std::string>() : "",
                       .epochs = static_cast<int>(number("epochs").value_or(0.0)),
                       .mini_batches = mini_batches,
                       .model_sha256 = summary["model_sha256"],
+                      .best_batches = best_batches,
+                      .best_sha256 = best_sha256,
                       .test = scores_in(summary, EvaluationSet::kTest),
                       .validation = scores_in(summary, EvaluationSet::kValidation)};
 }

@@ -108,6 +108,8 @@ struct SavedSummary {
   int epochs = 0;
   std::optional<std::uint64_t> mini_batches;  // none in files of earlier versions
   std::string model_sha256;
+  std::optional<std::uint64_t> best_batches;  // mini-batches trained before best.safetensors, if there was one
+  std::string best_sha256;
   Scores test;  // without those that the run could not measure; empty without such a set
   Scores validation;
 };

@@ -13,6 +13,7 @@
 
 #include "engine/error.h"
 #include "jobs/checkpoint/saved_run.h"
+#include "jobs/export/atomic_file.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_lock.h"
 #include "tests/jobs/reported_run.h"
@@ -196,15 +197,12 @@ TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops
       CAPTURE(at);
       const std::vector<std::string> told = resume(damaged);
       const bool is_last = at + 1 == whole.size();
-      REQUIRE(told.size() == (is_last ? 1 : 1));
-      const std::string after = tests::read_text(log);
-      const std::size_t lost = lines_of(aside);
-      if (is_last) {
-        CHECK_THAT(told[0], ContainsSubstring("bytes up to the checkpoint"));
-        continue;
-      }
+      REQUIRE(told.size() == (is_last ? 2 : 1));
       CHECK_THAT(told[0], ContainsSubstring("is now in '") && ContainsSubstring("all other lines are kept"));
-      CHECK(lost == 1);
+      CHECK(fs::file_size(aside) > 0);
+      const std::string after = tests::read_text(log);
+      if (is_last) continue;  // the line is gone, because nothing ends it
+      CHECK(lines_of(aside) == 1);
       CHECK(whole.size() == after.find("{\"event\":\"resume\""));  // all lines stay where they were
       CHECK(after.find("{\"event\":\"damaged\"}") != std::string::npos);
     }
@@ -319,6 +317,66 @@ TEST_CASE("run directory: a folder of runs is no run, and its newest run is name
   }
   CHECK_NOTHROW(RunDirectory(directory / "runs/a", "trial", ExistingRun::kContinue));
   CHECK_NOTHROW(RunDirectory(directory / "runs/c", "trial", ExistingRun::kContinue));
+}
+
+TEST_CASE("run directory: a start that cannot be written fails before anything begins, and leaves nothing") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "run";
+  ErrorKind expected = ErrorKind::kUsage;
+  std::optional<FileSizeLimit> limit;
+  RunDirectory run(path, "trial");
+  SECTION("job.txtpb is a folder") { fs::create_directory(path / "job.txtpb"); }
+  SECTION("replay.txtpb is a folder") { fs::create_directory(path / "replay.txtpb"); }
+  SECTION("a full disk") {
+    limit.emplace(10);
+    expected = ErrorKind::kOutOfMemory;
+  }
+  CHECK(failure([&] { run.on_start(some_start()); }) == expected);
+  // What the failure path of a run does.
+  run.on_warning("told before the start");
+  run.on_finish(some_summary());
+  CHECK_FALSE(fs::exists(path / "summary.json"));
+}
+
+TEST_CASE("run directory: an empty log that a killed process has left is taken, and no other") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "run";
+  fs::create_directory(path);
+  tests::write_text(path / "metrics.jsonl", "");
+  {
+    RunDirectory run(path, "trial");
+    CHECK(failure([&] { RunDirectory(path, "trial"); }) == ErrorKind::kUsage);  // its process lives
+    run.on_start(some_start());
+  }
+  CHECK(failure([&] { RunDirectory(path, "trial"); }) == ErrorKind::kUsage);
+}
+
+TEST_CASE("run directory: no file is written through a symbolic link") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "run";
+  const fs::path other = directory / "other";
+  fs::create_directory(path);
+  tests::write_text(other, "not ours");
+  SECTION("the log") {
+    fs::create_symlink(other, path / "metrics.jsonl");
+    for (const ExistingRun existing : {ExistingRun::kContinue, ExistingRun::kRefuse}) {
+      CHECK(failure([&] { RunDirectory(path, "trial", existing); }) == ErrorKind::kUsage);
+    }
+  }
+  SECTION("the job") {
+    RunDirectory run(path, "trial");
+    fs::create_symlink(other, path / "job.txtpb");
+    run.on_start(some_start());
+    CHECK_FALSE(fs::is_symlink(path / "job.txtpb"));
+  }
+  SECTION("a partial file") {
+    const fs::path partial = path / fmt::format("job.txtpb.partial-{}", getpid());
+    fs::create_symlink(other, partial);
+    write_file(path / "job.txtpb", "text");
+    CHECK(tests::read_text(path / "job.txtpb") == "text");
+    CHECK(fs::is_symlink(partial));  // what is no file of ours stays
+  }
+  CHECK(tests::read_text(other) == "not ours");
 }
 
 }  // namespace arbalest::jobs

@@ -69,7 +69,10 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
   const bool is_cut_short = summary.status == RunStatus::kStopped || summary.status == RunStatus::kDiverged;
   if (summary.status != RunStatus::kDiverged) scheduler.verify_copies();
   // The checkpoint comes first: a run that is killed here can then go on, and its model can be made again.
-  if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
+  if (checkpoints != nullptr) {
+    checkpoints->report(/*wait=*/true);
+    summary.best_model = checkpoints->best();
+  }
   if (is_cut_short) save(run, scheduler.snapshot(scheduler::Statistics::kAveraged));
   save(run, scheduler.snapshot());
   run.enter(engine::process::Phase::kEvaluation);
