@@ -37,17 +37,17 @@ RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const
   place.point = newest_resume_point(options.output, job, warn);
   place.completed = completed(options.output, place.point, job);
   if (!place.completed.text.empty()) return place;
-  const std::optional<fs::path> origin = read_origin(options.output);
-  if (!place.point && origin) {
-    place.point = point_of_origin(options.output, *origin, job, warn);
-    place.directory->continue_from(nullptr);
+  if (place.point) {
+    place.directory->continue_from(&place.point->saved);
     return place;
   }
-  if (!place.point) check_may_begin(place.directory->path(), place.directory->has_earlier_log());
-  if (!place.point && place.directory->has_earlier_log()) {
+  check_may_begin(place.directory->path(), place.directory->has_earlier_log());
+  place.directory->continue_from(nullptr);
+  if (const std::optional<fs::path> origin = read_origin(options.output)) {
+    place.point = point_of_origin(options.output, *origin, job, warn);
+  } else if (place.directory->has_earlier_log()) {
     warn(fmt::format("'{}' has no checkpoint: its run begins anew", options.output));
   }
-  place.directory->continue_from(place.point ? &place.point->saved : nullptr);
   return place;
 }
 
