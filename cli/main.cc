@@ -10,6 +10,7 @@
 #include <exception>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@
 #include "cli/error_report.h"
 #include "cli/exit_codes.h"
 #include "cli/processes.h"
+#include "cli/stop_signals.h"
 #include "cli/usage_error.h"
 #include "jobs/messages/failure.h"
 #include "jobs/messages/source_commit.h"
@@ -113,6 +115,8 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace arbalest::cli;
   try {
+    // A supervisor may ask for a checkpoint before the job is read: the request counts, instead of ending the program.
+    if (argc > 1 && std::string_view(argv[1]) == "train") catch_save_requests();
     // A command that only prints ends as `cat` does when nobody reads any more, whatever its parent does with this
     // signal. Commands that train ignore it (catch_stop_signals).
     std::signal(SIGPIPE, SIG_DFL);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "jobs/checkpoint/saved_run.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/safetensors.h"
+#include "jobs/export/sha256.h"
 
 namespace arbalest::jobs {
 
@@ -51,6 +53,14 @@ std::optional<BestModel> best_model_of(const fs::path& file) {
   return std::nullopt;
 }
 
+Metadata with_point(const BestModel& best, const Metadata& metadata) {
+  Metadata all = metadata;
+  all["format"] = "arbalest";
+  all[kBatches] = std::to_string(best.batches);
+  all[kScore] = fmt::format("{}", best.score);
+  return all;
+}
+
 // A model that best.safetensors can be made of.
 struct Source {
   BestModel model;
@@ -72,7 +82,8 @@ void add_checkpoints(const fs::path& checkpoints, std::uint64_t batches, std::ve
 void add_best(const fs::path& file, const BestModelNeeds& needs, std::vector<Source>& sources) {
   const std::optional<BestModel> best = best_model_of(file);
   if (!best || (best->batches > needs.batches && best != needs.best)) return;
-  sources.push_back({*best, [file] { return read_safetensors(file); }});
+  const std::string sha256 = best == needs.best ? needs.best->sha256 : "";
+  sources.push_back({*best, [file, sha256] { return read_safetensors(file, sha256); }});
 }
 
 std::vector<Source> sources_of(const BestModelNeeds& needs) {
@@ -94,19 +105,20 @@ std::string text_of(const BestModel& model) {
   return fmt::format("mini-batch {} (score {:.6g})", model.batches, model.score);
 }
 
-void set_file_aside(const fs::path& file, const char* reason, const Warn& warn) {
+void set_file_aside(const fs::path& file, const char* ending, const char* reason, const Warn& warn) {
   try {
-    const fs::path aside = set_aside(file, "superseded");
+    const fs::path aside = set_aside(file, ending);
     warn(fmt::format("'{}' is now '{}': {}", file.string(), aside.filename().string(), reason));
   } catch (const engine::Error& error) {
     warn(fmt::format("'{}' cannot be renamed: {}; {}", file.string(), error.what(), reason));
   }
 }
 
-// Returns whether best.safetensors is now the model of `source`.
-bool write_from(const Source& source, const BestModelNeeds& needs, const Warn& warn) {
+// Returns whether best.safetensors is now the model of `source`, which `taken` then is.
+bool write_from(const Source& source, const BestModelNeeds& needs, const Warn& warn, BestModel& taken) {
   try {
-    write_best_model(needs.run_directory, source.read(), source.model, needs.metadata);
+    taken = source.model;
+    taken.sha256 = write_best_model(needs.run_directory, source.read(), source.model, needs.metadata);
     return true;
   } catch (const engine::Error& error) {
     warn(fmt::format("the best model before this point, of {}, cannot be kept: {}", text_of(source.model),
@@ -117,13 +129,15 @@ bool write_from(const Source& source, const BestModelNeeds& needs, const Warn& w
 
 }  // namespace
 
-void write_best_model(const fs::path& run_directory, const scheduler::Tensors& model, const BestModel& best,
-                      const Metadata& metadata) {
-  Metadata all = metadata;
-  all["format"] = "arbalest";
-  all[kBatches] = std::to_string(best.batches);
-  all[kScore] = fmt::format("{}", best.score);
-  write_safetensors(run_directory / kBestModel, model, all);
+std::string write_best_model(const fs::path& run_directory, const scheduler::Tensors& model, const BestModel& best,
+                             const Metadata& metadata) {
+  return write_safetensors(run_directory / kBestModel, model, with_point(best, metadata));
+}
+
+std::string best_model_sha256(const scheduler::Tensors& model, const BestModel& best, const Metadata& metadata) {
+  Sha256 hash;
+  put_safetensors(model, with_point(best, metadata), [&](std::span<const std::byte> bytes) { hash.update(bytes); });
+  return hash.finish();
 }
 
 std::optional<BestModel> best_model_in(const fs::path& run_directory) {
@@ -151,10 +165,13 @@ namespace {
 std::optional<BestModel> find_best_model(const BestModelNeeds& needs, const Warn& warn) {
   const fs::path file = needs.run_directory / kBestModel;
   const bool is_kept = needs.best && best_model_in(needs.run_directory) == needs.best;
-  if (is_kept && needs.keeps) return needs.best;
+  const bool is_whole = !is_kept || needs.best->sha256.empty() || sha256_of(file) == needs.best->sha256;
+  if (is_kept && is_whole && needs.keeps) return needs.best;
   std::error_code error;
-  if (fs::exists(fs::symlink_status(file, error))) {
-    set_file_aside(file,
+  if (!is_whole) {
+    set_file_aside(file, "damaged", "its SHA-256 is not the one that the checkpoint names", warn);
+  } else if (fs::exists(fs::symlink_status(file, error))) {
+    set_file_aside(file, "superseded",
                    is_kept ? "the job keeps no best model any more (checkpoint.keep_best or keep_last is 0)"
                            : "it was not the best model at the point that the run goes on from",
                    warn);
@@ -168,8 +185,9 @@ std::optional<BestModel> find_best_model(const BestModelNeeds& needs, const Warn
   });
   std::optional<BestModel> taken;
   for (const Source& source : sources) {
-    if (!write_from(source, needs, warn)) continue;
-    taken = source.model;
+    BestModel written;
+    if (!write_from(source, needs, warn, written)) continue;
+    taken = written;
     break;
   }
   if (!needs.best || taken == needs.best) return taken;

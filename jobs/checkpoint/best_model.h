@@ -19,9 +19,11 @@ inline constexpr const char* kBestModel = "best.safetensors";
 // The best model that the last checkpoint names, while best.safetensors is already a better one.
 inline constexpr const char* kEarlierBest = "best.safetensors.earlier";
 
-// `metadata`: the model's description. Throws as write_safetensors does.
-void write_best_model(const std::filesystem::path& run_directory, const scheduler::Tensors& model,
-                      const BestModel& best, const Metadata& metadata = {});
+// Returns the SHA-256 of the file. `metadata`: the model's description. Throws as write_safetensors does.
+std::string write_best_model(const std::filesystem::path& run_directory, const scheduler::Tensors& model,
+                             const BestModel& best, const Metadata& metadata = {});
+// Returns the SHA-256 that the file of this model has, and writes nothing.
+std::string best_model_sha256(const scheduler::Tensors& model, const BestModel& best, const Metadata& metadata = {});
 
 // Keeps the present best.safetensors as the earlier one, which it replaces. Throws as fail_write does.
 void keep_earlier_best(const std::filesystem::path& run_directory);
@@ -43,10 +45,10 @@ struct BestModelNeeds {
 };
 
 // Makes best.safetensors the model that `needs.best` names. A file of another model gets the name
-// best.safetensors.superseded. The bytes come from that file, from the earlier one, from the run of the checkpoint, or
-// from a checkpoint that was saved with this model. If none of them has it, best.safetensors becomes the best model of
-// the checkpoints until here, or there is none. Returns the model that the file holds then. `warn` is told what is
-// missing or renamed, and of errors.
+// best.safetensors.superseded, and one that has another SHA-256 best.safetensors.damaged. The bytes come from that
+// file, from the earlier one, from the run of the checkpoint, or from a checkpoint that was saved with this model. If
+// none of them has it, best.safetensors becomes the best model of the checkpoints until here, or there is none. Returns
+// the model that the file holds then. `warn` is told what is missing or renamed, and of errors.
 std::optional<BestModel> take_over_best_model(const BestModelNeeds& needs,
                                               const std::function<void(const std::string&)>& warn);
 

@@ -112,9 +112,13 @@ void CheckpointSaver::save(SavedRun saved, double seconds, bool is_best, std::un
   if (is_best) best_written_ = saved.run.best_model;
   written_ = std::make_shared<SavedRun>(std::move(saved));
   start(last_batches_,
-        [this, is_best, add_files = std::move(add_files), shared = std::shared_ptr<const SavedRun>(written_),
+        [this, is_best, add_files = std::move(add_files), shared = written_,
          begun = std::make_shared<std::unique_ptr<CheckpointWriter>>(std::move(writer))](SaveResult& result) {
           result.is_checkpoint = true;
+          if (is_best) {
+            BestModel& best = shared->run.best_model.value();
+            best.sha256 = best_model_sha256(shared->evaluated_model(), best, shared->metadata);
+          }
           attempt(result.failure, [&] { result.path = write_run(*shared, std::move(*begun), add_files); });
           // The checkpoint holds the best model, too: if this ends here, a resumed run makes the file of it.
           if (is_best) write_best(shared->evaluated_model(), shared->run.best_model.value(), shared->metadata, result);
@@ -156,8 +160,9 @@ void CheckpointSaver::write_best(const scheduler::Tensors& model, const BestMode
   std::string failure;
   attempt(failure, [&] {
     if (named_ && best_model_in(run_directory_) == named_) keep_earlier_best(run_directory_);
-    write_best_model(run_directory_, model, best, metadata);
-    result.best = best;
+    BestModel written = best;
+    written.sha256 = write_best_model(run_directory_, model, best, metadata);
+    result.best = written;
   });
   if (failure.empty()) return;
   result.warnings.push_back(fmt::format("the best model so far, of mini-batch {}, is not in {}: {}; the run goes on",

@@ -42,8 +42,12 @@ struct RollbackState {
 struct BestModel {
   double score = 0.0;         // of the set by which the run is judged
   std::uint64_t batches = 0;  // mini-batches trained before it
+  std::string sha256 = {};    // of the file; "" if it is not known, as in checkpoints of earlier versions
 
-  bool operator==(const BestModel&) const = default;
+  // Whether both are the model of the same point.
+  friend bool operator==(const BestModel& a, const BestModel& b) {
+    return a.score == b.score && a.batches == b.batches;
+  }
 };
 
 struct RunState {

@@ -76,6 +76,14 @@ std::optional<double> score_of(const Checkpoint& checkpoint) {
   }
 }
 
+std::optional<BestModel> best_model_named_by(const Checkpoint& checkpoint) {
+  try {
+    return read_run_state(checkpoint, kStateFile).run.best_model;
+  } catch (const engine::Error&) {
+    return std::nullopt;
+  }
+}
+
 scheduler::Tensors read_saved_model(const Checkpoint& checkpoint) { return read_tensors(checkpoint, kModelFile); }
 
 void read_learners(SavedRun& saved, std::size_t first, std::size_t count) {

@@ -77,6 +77,9 @@ std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, 
 // The score of the checkpoint's model; none if it was not evaluated, or if its state cannot be read.
 std::optional<double> score_of(const Checkpoint& checkpoint);
 
+// Returns what the checkpoint says about best.safetensors; none if it names none, or is damaged.
+std::optional<BestModel> best_model_named_by(const Checkpoint& checkpoint);
+
 // Reads all but SavedRun::model, which training does not go on from, and the vectors of the learners. Throws
 // kCheckpoint, naming the checkpoint, if it was verified but is not one of a run, or is of another version.
 SavedRun read_saved_run(const Checkpoint& checkpoint);

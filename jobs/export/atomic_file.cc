@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "engine/error.h"
 #include "jobs/messages/failure.h"
 
@@ -62,6 +64,11 @@ std::vector<std::filesystem::path> partial_files_in(const std::filesystem::path&
   return found;
 }
 
+// Returns a descriptor of a new file, or -1 with an errno.
+int open_new(const std::filesystem::path& path) {
+  return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+}
+
 // Removes a partial file unless the process that writes it lives.
 void remove_unless_written(const std::filesystem::path& partial) {
   const int file = open(partial.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -72,12 +79,22 @@ void remove_unless_written(const std::filesystem::path& partial) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
-  // The process number separates two runs. An existing file of that name was left by a killed process.
-  temporary_ += kPartialEnding;
-  temporary_ += std::to_string(getpid());
-  file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file_ < 0) fail_write(path_, errno);
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  // The process number separates two runs. What has that name was left by a killed process, or belongs to a process of
+  // another container or host that has the same number. It is never written to: it could be a link.
+  for (pid_t number = getpid(); file_ < 0; ++number) {
+    temporary_ = path_;
+    temporary_ += fmt::format("{}{}", kPartialEnding, number);
+    file_ = open_new(temporary_);
+    if (file_ < 0 && errno == EEXIST) {
+      remove_unless_written(temporary_);
+      file_ = open_new(temporary_);
+    }
+    if (file_ >= 0 || errno == EEXIST) continue;
+    const int error = errno;
+    temporary_.clear();
+    fail_write(path_, error);
+  }
   // The lock shows that the process lives. A file system without locks cannot show it.
   static_cast<void>(flock(file_, LOCK_EX | LOCK_NB));
 }

@@ -1,6 +1,12 @@
 #include "jobs/export/sha256.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -26,6 +32,23 @@ std::string Sha256::finish() {
   unsigned int size = 0;
   ARBALEST_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1);
   return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
+}
+
+std::string sha256_of(const std::filesystem::path& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) engine::fail(engine::ErrorKind::kData, "cannot read '{}': {}", path.string(), std::strerror(errno));
+  Sha256 hash;
+  std::vector<std::byte> piece(1U << 20U);
+  for (;;) {
+    const ssize_t count = read(file, piece.data(), piece.size());
+    if (count < 0 && errno == EINTR) continue;
+    const int error = errno;
+    if (count > 0) hash.update(std::span(piece).first(static_cast<std::size_t>(count)));
+    if (count > 0) continue;
+    close(file);
+    if (count == 0) return hash.finish();
+    engine::fail(engine::ErrorKind::kData, "cannot read '{}': {}", path.string(), std::strerror(error));
+  }
 }
 
 }  // namespace arbalest::jobs

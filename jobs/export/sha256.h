@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -24,5 +25,8 @@ class Sha256 {
   };
   std::unique_ptr<evp_md_ctx_st, Release> context_;
 };
+
+// The SHA-256 of a file. Throws kData if it cannot be read.
+std::string sha256_of(const std::filesystem::path& path);
 
 }  // namespace arbalest::jobs

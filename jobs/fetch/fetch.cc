@@ -13,6 +13,7 @@
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
+#include "jobs/export/sha256.h"
 #include "jobs/fetch/http_transfer.h"
 #include "jobs/fetch/partial_file.h"
 #include "jobs/fetch/tar_archive.h"

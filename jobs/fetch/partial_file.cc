@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <vector>
 
 #include "engine/error.h"
 #include "jobs/export/atomic_file.h"
@@ -19,19 +18,6 @@ namespace arbalest::jobs {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string sha256_of(int file, const fs::path& path) {
-  Sha256 hash;
-  std::vector<std::byte> piece(1U << 20U);
-  for (off_t at = 0;;) {
-    const ssize_t count = pread(file, piece.data(), piece.size(), at);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) engine::fail(engine::ErrorKind::kData, "cannot read '{}': {}", path.string(), std::strerror(errno));
-    if (count == 0) return hash.finish();
-    hash.update(std::span(piece).first(static_cast<std::size_t>(count)));
-    at += count;
-  }
-}
 
 // The user has chosen the data root.
 [[noreturn]] void fail_open(const fs::path& path, int error) {
@@ -80,19 +66,6 @@ void PartialFile::move_to(const fs::path& path) {
 
 void PartialFile::remove() {
   if (unlink(path_.c_str()) != 0) fail_write(path_, errno);
-}
-
-std::string sha256_of(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) engine::fail(engine::ErrorKind::kData, "cannot read '{}': {}", path.string(), std::strerror(errno));
-  try {
-    std::string hash = sha256_of(file, path);
-    close(file);
-    return hash;
-  } catch (...) {
-    close(file);
-    throw;
-  }
 }
 
 }  // namespace arbalest::jobs

@@ -35,7 +35,4 @@ class PartialFile {
   std::uint64_t bytes_ = 0;
 };
 
-// The SHA-256 of a file. Throws kData if it cannot be read.
-std::string sha256_of(const std::filesystem::path& path);
-
 }  // namespace arbalest::jobs

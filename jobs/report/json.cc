@@ -258,6 +258,9 @@ ordered_json to_json(const RunSummary& summary) {
   optional.update(staleness_of(summary.staleness));
   ordered_json all = joined(
       {outcome, scores, optional, rest, summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
+  if (const std::optional<BestModel>& best = summary.best_model) {
+    all["best_model"] = {{"mini_batches", best->batches}, {"sha256", best->sha256}};
+  }
   if (summary.is_sparse) erase(all, {"mini_batches", "skipped_examples", "precision"});
   return all;
 }

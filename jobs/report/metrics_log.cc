@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "jobs/export/atomic_file.h"
 #include "jobs/report/run_lock.h"
@@ -19,7 +20,57 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* kDamagedEnding = ".damaged";
+
 fs::path directory_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
+
+// Lines one behind another that are no JSON objects.
+struct Damage {
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+// `text`: whole lines. A blank line is no damage.
+std::vector<Damage> damages_in(std::string_view text) {
+  std::vector<Damage> found;
+  std::size_t begin = 0;
+  for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n', begin)) {
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::size_t bytes = line.size() + 1;
+    const bool is_blank = line.find_first_not_of(' ') == std::string_view::npos;
+    if (!is_blank && !nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_object()) {
+      const bool goes_on = !found.empty() && found.back().begin + found.back().bytes == begin;
+      if (!goes_on) found.push_back({begin, 0});
+      found.back().bytes += bytes;
+    }
+    begin = end + 1;
+  }
+  return found;
+}
+
+// A line of this length with its end; without the event if it is too short for it.
+std::string line_in_place_of(std::size_t bytes) {
+  constexpr std::string_view kEvent = R"({"event":"damaged"})";
+  std::string line(bytes, ' ');
+  line.back() = '\n';
+  const std::string_view object = bytes > kEvent.size() ? kEvent : "{}";
+  if (bytes > object.size()) line.replace(0, object.size(), object);
+  return line;
+}
+
+class OpenFile {
+ public:
+  explicit OpenFile(int file) : file_(file) {}
+  ~OpenFile() {
+    if (file_ >= 0) close(file_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int get() const { return file_; }
+
+ private:
+  int file_;
+};
 
 }  // namespace
 
@@ -106,8 +157,8 @@ std::uint64_t MetricsLog::file_bytes() const {
 
 std::uint64_t MetricsLog::bytes() const { return file_bytes() + waiting_.size(); }
 
-std::uint64_t MetricsLog::end_of_lines_before(std::uint64_t end) const {
-  std::string text(end, '\0');
+std::string MetricsLog::text_before(std::uint64_t end) const {
+  std::string text(std::min(end, file_bytes()), '\0');
   const std::span<std::byte> all = std::as_writable_bytes(std::span(text));
   std::size_t known = 0;
   while (known < all.size()) {
@@ -117,22 +168,38 @@ std::uint64_t MetricsLog::end_of_lines_before(std::uint64_t end) const {
     known += static_cast<std::size_t>(read);
   }
   text.resize(known);
-  std::size_t begin = 0;
-  for (std::size_t line_end = text.find('\n'); line_end != std::string::npos; line_end = text.find('\n', begin)) {
-    const auto line = std::string_view(text).substr(begin, line_end - begin);
-    if (!nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false).is_object()) break;
-    begin = line_end + 1;
-  }
-  return begin;
+  return text;
 }
 
-bool MetricsLog::cut(std::uint64_t bytes) {
+void MetricsLog::write_damaged(const std::string& text) const {
+  const fs::path path = path_.string() + kDamagedEnding;
+  const OpenFile file(open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666));
+  if (file.get() < 0) fail_write(path, errno);
+  write_fully(file.get(), std::as_bytes(std::span(text)), path);
+  if (fsync(file.get()) != 0 && errno != EINVAL) fail_write(path, errno);
+}
+
+// The log's own descriptor only appends, wherever it is asked to write.
+void MetricsLog::overwrite(std::uint64_t begin, std::string_view text) const {
+  const OpenFile file(open(path_.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC));
+  if (file.get() < 0) fail_write(path_, errno);
+  if (lseek(file.get(), static_cast<off_t>(begin), SEEK_SET) < 0) fail_write(path_, errno);
+  write_fully(file.get(), std::as_bytes(std::span(text)), path_);
+}
+
+MetricsLog::Cut MetricsLog::cut(std::uint64_t bytes) {
   ARBALEST_CHECK(waiting_.empty());
-  // A power loss and lines that could not be written leave fewer bytes, which need not end with a line.
   const std::uint64_t size = file_bytes();
-  const std::uint64_t end = end_of_lines_before(std::min(size, bytes));
+  const std::string text = text_before(bytes);
+  const std::size_t end = text.rfind('\n') + 1;  // 0 without a line
+  const std::vector<Damage> damages = damages_in(std::string_view(text).substr(0, end));
+  std::string damaged;
+  for (const Damage& damage : damages) damaged += text.substr(damage.begin, damage.bytes);
+  damaged += text.substr(end);  // the part of a line that a power loss has left
+  if (!damaged.empty()) write_damaged(damaged);
+  for (const Damage& damage : damages) overwrite(damage.begin, line_in_place_of(damage.bytes));
   if (size > end && ftruncate(file_, static_cast<off_t>(end)) != 0) fail_write(path_, errno);
-  return end == bytes;
+  return {end, damaged.size()};
 }
 
 void MetricsLog::sync() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -47,9 +48,15 @@ class MetricsLog {
   bool take_restored() { return std::exchange(restored_, false); }
   // Length of the file, with the waiting lines.
   std::uint64_t bytes() const;
-  // Cuts the file to the whole lines in its first `bytes`, up to the first that is no JSON object; a power loss can
-  // leave fewer. No line may wait. Returns whether the file held all `bytes`.
-  bool cut(std::uint64_t bytes);
+  // What cut() found.
+  struct Cut {
+    std::uint64_t bytes = 0;          // the length that is left; a power loss can leave less than was asked for
+    std::uint64_t damaged_bytes = 0;  // of text that is no line of a log, now in <path>.damaged
+  };
+  // Cuts the file to the whole lines in its first `bytes`. Text there that is no JSON object is appended to
+  // <path>.damaged, and a line {"event":"damaged"}, or {} if that is too long, takes its place with the same length: so
+  // all other lines stay where checkpoints say that they are. No line may wait.
+  Cut cut(std::uint64_t bytes);
 
  private:
   std::uint64_t file_bytes() const;
@@ -57,8 +64,10 @@ class MetricsLog {
   void check_place();
   void restore();
   void write_waiting();
-  // Returns the end of the whole lines in the first `end` bytes, up to the first that is no JSON object.
-  std::uint64_t end_of_lines_before(std::uint64_t end) const;
+  // Returns the first `end` bytes of the file, or all.
+  std::string text_before(std::uint64_t end) const;
+  void write_damaged(const std::string& text) const;
+  void overwrite(std::uint64_t begin, std::string_view text) const;
 
   std::filesystem::path path_;
   int file_;

@@ -190,9 +190,10 @@ NothingLeft completed(const fs::path& directory, const std::optional<ResumePoint
           settings};
 }
 
-void check_may_begin(const fs::path& directory) {
+void check_may_begin(const fs::path& directory, bool is_run) {
   std::error_code error;
-  if (!fs::exists(directory / kModelFile, error) && !fs::exists(directory / kSummaryFile, error)) return;
+  const bool has_summary = fs::exists(directory / kSummaryFile, error);
+  if (!has_summary && (is_run || !fs::exists(directory / kModelFile, error))) return;
   const std::optional<SavedSummary> summary = summary_or_none(directory);
   // A run that ends by an error, such as a dead process, saves no model: there is only its summary.
   if (summary && summary->status == "failed" && !fs::exists(directory / kModelFile, error)) return;

@@ -52,8 +52,9 @@ std::filesystem::path run_of(const std::filesystem::path& path);
 void set_later_aside(const std::filesystem::path& directory, const std::filesystem::path& point, std::uint64_t batches,
                      const Tell& warn);
 
-// Throws kCheckpoint if a run that begins anew in `directory` would overwrite a model.
-void check_may_begin(const std::filesystem::path& directory);
+// Throws kCheckpoint if a run that begins anew in `directory` would overwrite a model. `is_run`: whether a run has left
+// a log there; if it has no summary, it was killed, and its model is no reason to lose the run.
+void check_may_begin(const std::filesystem::path& directory, bool is_run);
 
 // Why nothing is left to train.
 struct NothingLeft {

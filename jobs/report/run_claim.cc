@@ -50,10 +50,17 @@ bool may_begin_anew(const fs::path& directory) {
                                            : ", and no checkpoint);");
 }
 
+// A run that was killed before its start has left an empty log.
+bool is_empty_file(const fs::path& path) {
+  std::error_code error;
+  return fs::is_regular_file(fs::symlink_status(path, error)) && fs::file_size(path, error) == 0;
+}
+
 // A run replaces the files in its folder tensorboard/.
 void check_holds_no_run(const fs::path& directory) {
-  for (const char* file : {kJobFile, kModelFile, kMetricsFile, kSummaryFile, kTensorBoardFolder}) {
+  for (const char* file : {kJobFile, kModelFile, kOriginFile, kMetricsFile, kSummaryFile, kTensorBoardFolder}) {
     std::error_code error;
+    if (file == kMetricsFile && is_empty_file(directory / file)) continue;
     if (fs::exists(fs::symlink_status(directory / file, error))) fail_used(directory, file);
   }
   // Without this, the run would delete its own checkpoints in favor of later ones of another run.
@@ -103,10 +110,10 @@ bool lock(int log) {
   return false;
 }
 
-// Opens metrics.jsonl for appending, and locks it.
+// Opens metrics.jsonl for appending, and locks it. A symbolic link is refused: the file behind it is not the run's.
 int open_log(const fs::path& directory, int flags) {
   const fs::path path = directory / kMetricsFile;
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | flags, 0666);
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
   if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
   if (file < 0) fail_directory("write to", directory, errno);
   if (lock(file)) return file;
@@ -121,7 +128,14 @@ int claim_run(const fs::path& directory, ExistingRun existing) {
   // The process of a run that is there must have ended.
   if (existing == ExistingRun::kContinue) return open_log(directory, 0);
   check_holds_no_run(directory);
-  return open_log(directory, O_EXCL);  // the process that creates the log owns the directory
+  // The process that creates the log owns the directory, or the one that locks an empty log.
+  const bool is_there = is_empty_file(directory / kMetricsFile);
+  const int log = open_log(directory, is_there ? 0 : O_EXCL);
+  if (is_there && lseek(log, 0, SEEK_END) != 0) {
+    close(log);
+    fail_used(directory, kMetricsFile);
+  }
+  return log;
 }
 
 }  // namespace arbalest::jobs

@@ -14,6 +14,7 @@
 #include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
 #include "jobs/report/json.h"
+#include "jobs/report/run_origin_file.h"
 #include "jobs/report/trace.h"
 
 namespace arbalest::jobs {
@@ -83,34 +84,57 @@ void RunDirectory::log(const char* event, const nlohmann::ordered_json& row) {
 }
 
 RunDirectory::~RunDirectory() {
-  if (!begun_ && !existed_ && metrics_->is_in_place()) unlink((path() / kMetricsFile).c_str());
+  if (begun_ || existed_ || !metrics_->is_in_place()) return;
+  for (const char* file : {kJobFile, kReplayFile, kOriginFile, kMetricsFile}) unlink((path() / file).c_str());
+}
+
+void RunDirectory::set_origin(const fs::path& checkpoint) { write_origin(path(), checkpoint); }
+
+void RunDirectory::cut_log() {
+  const std::string log = (path() / kMetricsFile).string();
+  const MetricsLog::Cut cut = metrics_->cut(kept_bytes_);
+  if (!tell_) return;
+  if (cut.damaged_bytes > 0) {
+    tell_(fmt::format("'{}' is damaged: what is no line of a log, {}, is now in '{}.damaged'; all other lines are kept",
+                      log, counted(static_cast<std::int64_t>(cut.damaged_bytes), "byte"), log));
+  }
+  if (cut.bytes < kept_bytes_) {
+    tell_(
+        fmt::format("'{}' {}: it holds {} of the {} bytes up to the checkpoint, so events before it are missing; the "
+                    "run itself lacks nothing",
+                    log, existed_ ? "is damaged or was replaced" : "was deleted", cut.bytes, kept_bytes_));
+  }
 }
 
 void RunDirectory::on_start(const RunStart& start) {
-  begun_ = true;
   // The model and the summary of an earlier process belong together, and stay until the run ends.
   // If the program is killed between the two, the newest checkpoint has its epochs in the log.
   if (at_start_) at_start_();
-  if (existed_ && !metrics_->cut(kept_bytes_) && tell_) {
-    tell_(fmt::format(
-        "'{}' is damaged or was replaced: it holds {} of the {} bytes up to the checkpoint, so events before "
-        "it are missing; the run itself lacks nothing",
-        (path() / kMetricsFile).string(), metrics_->bytes(), kept_bytes_));
-  }
+  cut_log();
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
-  write_file(path() / kJobFile, start.job_text);
-  // A resumed run may be in a directory of its own.
-  if (!start.resumed || metrics_->bytes() == 0) metrics_->append("start", with_time(to_json(start)));
-  if (start.resumed) metrics_->append("resume", with_time(to_json(*start.resumed)));
-  attempt([this] { tensorboard_.begin(job_text_); });
   learners_ = start.learner_steps;
   writes_replay_ = is_tuned_ || (start.resumed && learners_.size() > 1);
+  try {
+    begin_files(start);
+  } catch (const engine::Error& error) {
+    if (error.kind() != ErrorKind::kInternal || dynamic_cast<const RunGone*>(&error) != nullptr) throw;
+    engine::fail(ErrorKind::kUsage, "{}; choose another directory with --output", error.what());
+  }
+  begun_ = true;
+  attempt([this] { tensorboard_.begin(job_text_); });
+}
+
+void RunDirectory::begin_files(const RunStart& start) {
+  write_file(path() / kJobFile, start.job_text);
   if (writes_replay_) {
     write_replay();
   } else {
     remove_replay();
   }
+  // A resumed run may be in a directory of its own.
+  if (!start.resumed || metrics_->bytes() == 0) metrics_->append("start", with_time(to_json(start)));
+  if (start.resumed) metrics_->append("resume", with_time(to_json(*start.resumed)));
 }
 
 void RunDirectory::on_progress(const RunProgress&) {}
@@ -219,7 +243,7 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   std::ifstream file;
   if (fs::is_regular_file(status)) file.open(path);
   if (!file.is_open()) fail_summary(path, "it cannot be read");
-  const auto summary = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
+  auto summary = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object() || !summary.contains("model_sha256") || !summary["model_sha256"].is_string()) {
     fail_summary(path, "it has no model_sha256");
   }
@@ -232,11 +256,22 @@ std::optional<SavedSummary> read_summary(const fs::path& directory) {
   if (const auto value = summary.find("mini_batches"); value != summary.end() && value->is_number_unsigned()) {
     mini_batches = value->get<std::uint64_t>();
   }
+  std::optional<std::uint64_t> best_batches;
+  std::string best_sha256;
+  if (const auto best = summary.find("best_model"); best != summary.end() && best->is_object()) {
+    if (!(*best)["mini_batches"].is_number_unsigned() || !(*best)["sha256"].is_string()) {
+      fail_summary(path, "its best_model lacks mini_batches or sha256");
+    }
+    best_batches = (*best)["mini_batches"].get<std::uint64_t>();
+    best_sha256 = (*best)["sha256"];
+  }
   const bool has_status = summary.contains("status") && summary["status"].is_string();
   return SavedSummary{.status = has_status ? summary["status"].get<std::string>() : "",
                       .epochs = static_cast<int>(number("epochs").value_or(0.0)),
                       .mini_batches = mini_batches,
                       .model_sha256 = summary["model_sha256"],
+                      .best_batches = best_batches,
+                      .best_sha256 = best_sha256,
                       .test = scores_in(summary, EvaluationSet::kTest),
                       .validation = scores_in(summary, EvaluationSet::kValidation)};
 }

@@ -26,10 +26,11 @@ class Trace;
 struct SavedRun;
 
 // A run that fails before it begins (for example, its dataset is missing) leaves nothing behind, so the same command
-// can be repeated. on_start() throws as fail_write does (jobs/export/atomic_file.h). Later the model matters more than
-// the log: if a line cannot be written, such as on a full disk, the run is told once and goes on; the line is written
-// as soon as that works again. on_finish() throws if something is still missing then. All callbacks throw RunGone if
-// the directory is gone.
+// can be repeated. It begins when job.txtpb and the first line of its log are written: on_start() throws kOutOfMemory
+// if the disk is full, and kUsage if they cannot be written there. Later the model matters more than the log: if a line
+// cannot be written, such as on a full disk, the run is told once and goes on; the line is written as soon as that
+// works again. on_finish() throws if something is still missing then. All callbacks throw RunGone if the directory is
+// gone.
 class RunDirectory final : public RunObserver {
  public:
   // Creates `path` with its parents, or "runs/<job>-<time>" if it is "", and claims it with an empty metrics.jsonl.
@@ -45,6 +46,9 @@ class RunDirectory final : public RunObserver {
   // anew, with an empty log.
   // `at_start` is called then.
   void continue_from(const SavedRun* saved, std::function<void()> at_start = {});
+  // Notes that the run goes on from a checkpoint of another run, until it has one of its own. Throws as fail_write
+  // does.
+  void set_origin(const std::filesystem::path& checkpoint);
   // Whether an earlier process has left a log here.
   bool has_earlier_log() const noexcept { return existed_; }
   // Bytes of metrics.jsonl so far, all of them on disk, or waiting if the disk is full.
@@ -70,6 +74,8 @@ class RunDirectory final : public RunObserver {
   void on_finish(const RunSummary& summary) override;
 
  private:
+  void cut_log();
+  void begin_files(const RunStart& start);
   void log(const char* event, const nlohmann::ordered_json& row);
   // Runs `write`. An error is told and kept in failure_.
   void attempt(const std::function<void()>& write);
@@ -102,6 +108,8 @@ struct SavedSummary {
   int epochs = 0;
   std::optional<std::uint64_t> mini_batches;  // none in files of earlier versions
   std::string model_sha256;
+  std::optional<std::uint64_t> best_batches;  // mini-batches trained before best.safetensors, if there was one
+  std::string best_sha256;
   Scores test;  // without those that the run could not measure; empty without such a set
   Scores validation;
 };

@@ -46,6 +46,8 @@ class RunCheckpoints {
   void set_best(std::optional<BestModel> best) {
     if (saver_) saver_->set_best(best);
   }
+  // best.safetensors, on rank 0. Call it after report(true).
+  std::optional<BestModel> best() const { return saver_ ? saver_->best() : std::nullopt; }
   // Tells the observers of writes that have ended. `wait`: waits for the write under way, of all processes.
   void report(bool wait);
   // Throws kOutOfMemory, with the reason, if the last checkpoint was not saved. Call it after report(true).

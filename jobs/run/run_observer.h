@@ -9,6 +9,7 @@
 #include "autotuner/decision.h"
 #include "engine/precision.h"
 #include "jobs/checkpoint/run_end.h"
+#include "jobs/checkpoint/run_state.h"
 #include "jobs/options/job_options.h"
 #include "jobs/run/accuracy_target.h"
 #include "jobs/run/scores/scores.h"
@@ -207,9 +208,10 @@ struct RunSummary {
   std::vector<std::string> devices;
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 0;
-  std::string model_sha256;  // of model.safetensors
-  ReachedLimits reached{};   // that end a completed run
-  bool is_sparse = false;    // trained without mini-batches, so fields that count these have no meaning
+  std::string model_sha256;                  // of model.safetensors
+  std::optional<BestModel> best_model = {};  // best.safetensors; none: there is no such file
+  ReachedLimits reached{};                   // that end a completed run
+  bool is_sparse = false;                    // trained without mini-batches, so fields that count these have no meaning
   std::optional<SparseProgress> sparse = {};  // of a sparse model, after the last epoch
 };
 

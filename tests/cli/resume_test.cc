@@ -129,12 +129,19 @@ TEST_CASE("resume: without a checkpoint a run begins anew only if that overwrite
   CHECK(anew.exit_code == 0);
   CHECK_THAT(anew.err, ContainsSubstring("'run' has no checkpoint: its run begins anew"));
 
+  // A run that was killed between its model and its summary.
   fs::remove(program / "run/summary.json");
-  fs::remove(program / "run/model.safetensors");
+  REQUIRE(fs::exists(program / "run/model.safetensors"));
   const Completed again = program.run(job_of("2", kHere));
   CHECK(again.exit_code == 0);
   CHECK_THAT(again.err, ContainsSubstring("'run' has no checkpoint: its run begins anew"));
   CHECK(summary_of(program / "run")["epochs"] == 2);
+
+  // A model that no run has made there.
+  fs::create_directory(program / "other");
+  fs::copy_file(program / "run/model.safetensors", program / "other/model.safetensors");
+  CHECK(program.run(job_of("1", {"--output", "other", "--resume=auto"})).exit_code == 5);
+  CHECK(read_text(program / "other/model.safetensors") == read_text(program / "run/model.safetensors"));
 }
 
 TEST_CASE("resume: an attempt that is refused changes nothing") {
@@ -235,6 +242,63 @@ TEST_CASE("resume: from a named checkpoint, in a new directory or in its own") {
   CHECK(own.exit_code == 0);
   CHECK_THAT(own.err, ContainsSubstring(".superseded"));
   CHECK(summary_of(program / "run")["model_sha256"] == summary_of(program / "copy")["model_sha256"]);
+}
+
+TEST_CASE(
+    "resume: a run that goes on elsewhere and is killed before its first checkpoint goes on from the same point") {
+  const Program program;
+  REQUIRE(program.run(job_of("1", {"--output", "run"})).exit_code == 0);
+  const std::string earlier = fs::relative(checkpoints_in(program / "run").front(), program.directory()).string();
+  const std::vector<std::string> elsewhere = job_of("1", {"--output", "copy", "--resume", earlier});
+  REQUIRE(program.run(elsewhere).exit_code == 0);
+  CHECK(read_text(program / "copy/resumed_from.txt") == (program / earlier).string() + "\n");
+  const auto whole = summary_of(program / "copy");
+  CHECK(program.run(elsewhere).exit_code == 2);  // its run has checkpoints
+  for (const auto& again : {elsewhere, job_of("1", {"--output", "copy", "--resume=auto"})}) {
+    fs::remove_all(program / "copy/checkpoints");
+    for (const char* file : {"model.safetensors", "summary.json", "best.safetensors"})
+      fs::remove(program / "copy" / file);
+    const Completed resumed = program.run(again);
+    INFO(resumed.err);
+    REQUIRE(resumed.exit_code == 0);
+    CHECK_THAT(resumed.err, ContainsSubstring("its run goes on from '" + (program / earlier).string() + "' once more"));
+    CHECK(summary_of(program / "copy")["model_sha256"] == whole["model_sha256"]);
+  }
+  // What it began from is gone.
+  fs::remove_all(program / "copy/checkpoints");
+  for (const char* file : {"model.safetensors", "summary.json"}) fs::remove(program / "copy" / file);
+  fs::remove_all(program / "run");
+  const Completed gone = program.run(job_of("1", {"--output", "copy", "--resume=auto"}));
+  CHECK(gone.exit_code == 5);
+  CHECK_THAT(gone.err, ContainsSubstring("is gone; begin anew from another one"));
+}
+
+TEST_CASE("resume: a changed bit of the best model is noticed by evaluation and by a run that goes on") {
+  const Program program;
+  REQUIRE(program.run(job_of("2", kHere)).exit_code == 0);
+  const auto best = summary_of(program / "run")["best_model"];
+  const std::string whole = read_text(program / "run/best.safetensors");
+  CHECK(program.run({"evaluate", "run", "--checkpoint", "best"}).exit_code == 0);
+  std::string changed = whole;
+  changed[changed.size() - 2] = static_cast<char>(changed[changed.size() - 2] ^ 1);
+  write_text(program / "run/best.safetensors", changed);
+  for (const bool has_checkpoints : {true, false}) {  // without them the summary has the hash
+    CAPTURE(has_checkpoints);
+    if (!has_checkpoints) fs::rename(program / "run/checkpoints", program / "aside");
+    if (!has_checkpoints) fs::create_directory(program / "run/checkpoints");
+    const Completed evaluated = program.run({"evaluate", "run", "--checkpoint", "best"});
+    CHECK(evaluated.exit_code == 5);
+    CHECK_THAT(evaluated.err, ContainsSubstring("it was changed after its run had saved it"));
+  }
+  fs::remove(program / "run/checkpoints");
+  fs::rename(program / "aside", program / "run/checkpoints");
+  const Completed resumed = program.run(job_of("3", kHere));
+  INFO(resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK_THAT(resumed.err, ContainsSubstring("best.safetensors.damaged': its SHA-256 is not the one"));
+  CHECK(read_text(program / "run/best.safetensors.damaged") == changed);
+  const Completed after = program.run({"evaluate", "run", "--checkpoint", "best"});
+  CHECK(after.exit_code == 0);
 }
 
 TEST_CASE("resume: a new directory in which nothing would be trained is refused, and a folder of runs, too") {

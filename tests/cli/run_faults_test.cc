@@ -86,6 +86,25 @@ TEST_CASE("run faults: SIGUSR1 is answered with a warning if the job saves no ch
   CHECK_THAT(read_text(program / "run/metrics.jsonl"), ContainsSubstring("\"event\":\"warning\""));
 }
 
+TEST_CASE("run faults: a start without room for job.txtpb, or without its place, is an error and leaves nothing") {
+  const Program program;
+  const std::string train =
+      "exec " ARBALEST_PROGRAM " train " + Program::config("logistic-digits") + " -q --output run";
+  const auto run = [&](const std::string& before) {
+    return Subprocess({"/bin/bash", "-c", before + train}, program.environment(), program.directory()).wait();
+  };
+  const Completed full = run("ulimit -f 1; ");
+  INFO(full.err);
+  CHECK(full.exit_code == 6);
+  CHECK_THAT(full.err, ContainsSubstring("cannot write 'run/job.txtpb': File too large"));
+  CHECK_FALSE(fs::exists(program / "run"));
+  const Completed folder = run("mkdir -p run/replay.txtpb; ");
+  CHECK(folder.exit_code == 2);
+  CHECK_THAT(folder.err, ContainsSubstring("replay.txtpb': Is a directory; choose another directory with --output"));
+  CHECK_FALSE(fs::exists(program / "run/job.txtpb"));
+  CHECK_FALSE(fs::exists(program / "run/metrics.jsonl"));
+}
+
 TEST_CASE("run faults: a log that has no room left costs the run its log only, and exit code 6") {
   const Program program;
   // Files of at most 72 KiB: a learner with its momentum has 62, the log of 250 epochs more than 100.

@@ -13,6 +13,7 @@
 
 #include "engine/error.h"
 #include "jobs/checkpoint/saved_run.h"
+#include "jobs/export/atomic_file.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_lock.h"
 #include "tests/jobs/reported_run.h"
@@ -46,11 +47,11 @@ TEST_CASE("metrics: a line that cannot be written waits, and no part of it is in
   log.sync();
   CHECK(tests::read_text(path) == whole);
   CHECK(log.is_whole());
-  CHECK_FALSE(log.cut(whole.size() + 100));  // a shorter file that ends with a line
+  CHECK(log.cut(whole.size() + 100).bytes == whole.size());  // a shorter file that ends with a line
   CHECK(tests::read_text(path) == whole);
   log.cut(whole.size() - 5);  // within a line
   CHECK(tests::read_text(path) == first + "{\"event\":\"epoch\",\"epoch\":1}\n");
-  CHECK(log.cut(first.size()));
+  CHECK(log.cut(first.size()).bytes == first.size());
   CHECK(tests::read_text(path) == first);
   log.cut(first.size() - 1);
   CHECK(tests::read_text(path).empty());
@@ -168,12 +169,43 @@ TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops
   };
   CHECK(resume(whole).empty());
   CHECK(lines_of(log) == 4);
-  for (const std::string& damaged : {std::string("{{{\n"), std::string(), "{{{\n" + whole}) {
-    const std::vector<std::string> told = resume(damaged);
+  const fs::path aside = directory / "run/metrics.jsonl.damaged";
+  CHECK_FALSE(fs::exists(aside));
+  SECTION("a log without lines") {
+    const std::vector<std::string> told = resume("");
     REQUIRE(told.size() == 1);
     CHECK_THAT(told[0], ContainsSubstring(fmt::format("it holds 0 of the {} bytes", whole.size())));
     CHECK(tests::read_text(log).starts_with("{\"event\":\"start\""));
     CHECK(lines_of(log) == 2);
+  }
+  SECTION("a log that is gone") {
+    fs::remove(log);
+    RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
+    std::vector<std::string> told;
+    run.tell_trouble([&](const std::string& warning) { told.push_back(warning); });
+    run.continue_from(&saved);
+    run.on_start(resumed);
+    REQUIRE(told.size() == 1);
+    CHECK_THAT(told[0], ContainsSubstring(fmt::format("was deleted: it holds 0 of the {} bytes", whole.size())));
+  }
+  SECTION("one byte of each line, and each line end") {
+    for (std::size_t at = 1; at < whole.size(); ++at) {
+      if (at % 7 != 0 && whole[at] != '\n') continue;
+      fs::remove(aside);
+      std::string damaged = whole;
+      damaged[at] = static_cast<char>(damaged[at] ^ '\x80');  // no UTF-8, and no line end
+      CAPTURE(at);
+      const std::vector<std::string> told = resume(damaged);
+      const bool is_last = at + 1 == whole.size();
+      REQUIRE(told.size() == (is_last ? 2 : 1));
+      CHECK_THAT(told[0], ContainsSubstring("is now in '") && ContainsSubstring("all other lines are kept"));
+      CHECK(fs::file_size(aside) > 0);
+      const std::string after = tests::read_text(log);
+      if (is_last) continue;  // the line is gone, because nothing ends it
+      CHECK(lines_of(aside) == 1);
+      CHECK(whole.size() == after.find("{\"event\":\"resume\""));  // all lines stay where they were
+      CHECK(after.find("{\"event\":\"damaged\"}") != std::string::npos);
+    }
   }
 }
 
@@ -285,6 +317,66 @@ TEST_CASE("run directory: a folder of runs is no run, and its newest run is name
   }
   CHECK_NOTHROW(RunDirectory(directory / "runs/a", "trial", ExistingRun::kContinue));
   CHECK_NOTHROW(RunDirectory(directory / "runs/c", "trial", ExistingRun::kContinue));
+}
+
+TEST_CASE("run directory: a start that cannot be written fails before anything begins, and leaves nothing") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "run";
+  ErrorKind expected = ErrorKind::kUsage;
+  std::optional<FileSizeLimit> limit;
+  RunDirectory run(path, "trial");
+  SECTION("job.txtpb is a folder") { fs::create_directory(path / "job.txtpb"); }
+  SECTION("replay.txtpb is a folder") { fs::create_directory(path / "replay.txtpb"); }
+  SECTION("a full disk") {
+    limit.emplace(10);
+    expected = ErrorKind::kOutOfMemory;
+  }
+  CHECK(failure([&] { run.on_start(some_start()); }) == expected);
+  // What the failure path of a run does.
+  run.on_warning("told before the start");
+  run.on_finish(some_summary());
+  CHECK_FALSE(fs::exists(path / "summary.json"));
+}
+
+TEST_CASE("run directory: an empty log that a killed process has left is taken, and no other") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "run";
+  fs::create_directory(path);
+  tests::write_text(path / "metrics.jsonl", "");
+  {
+    RunDirectory run(path, "trial");
+    CHECK(failure([&] { RunDirectory(path, "trial"); }) == ErrorKind::kUsage);  // its process lives
+    run.on_start(some_start());
+  }
+  CHECK(failure([&] { RunDirectory(path, "trial"); }) == ErrorKind::kUsage);
+}
+
+TEST_CASE("run directory: no file is written through a symbolic link") {
+  const TemporaryDirectory directory;
+  const fs::path path = directory / "run";
+  const fs::path other = directory / "other";
+  fs::create_directory(path);
+  tests::write_text(other, "not ours");
+  SECTION("the log") {
+    fs::create_symlink(other, path / "metrics.jsonl");
+    for (const ExistingRun existing : {ExistingRun::kContinue, ExistingRun::kRefuse}) {
+      CHECK(failure([&] { RunDirectory(path, "trial", existing); }) == ErrorKind::kUsage);
+    }
+  }
+  SECTION("the job") {
+    RunDirectory run(path, "trial");
+    fs::create_symlink(other, path / "job.txtpb");
+    run.on_start(some_start());
+    CHECK_FALSE(fs::is_symlink(path / "job.txtpb"));
+  }
+  SECTION("a partial file") {
+    const fs::path partial = path / fmt::format("job.txtpb.partial-{}", getpid());
+    fs::create_symlink(other, partial);
+    write_file(path / "job.txtpb", "text");
+    CHECK(tests::read_text(path / "job.txtpb") == "text");
+    CHECK(fs::is_symlink(partial));  // what is no file of ours stays
+  }
+  CHECK(tests::read_text(other) == "not ours");
 }
 
 }  // namespace arbalest::jobs

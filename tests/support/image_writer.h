@@ -46,7 +46,27 @@ struct JpegOptions {
   bool inks_are_ycck = true;  // for 4 channels; else the inks are stored as they are
   int luma_across = 2;        // samples of luma for one of color
   int luma_down = 2;
+  int bands = 0;  // if not 0, a scan for each of so many AC coefficients of each color, and one for the others
 };
+
+// The scans of JpegOptions::bands: those of DC, and of the AC coefficients.
+inline std::vector<jpeg_scan_info> band_scans(int colors, int bands) {
+  std::vector<jpeg_scan_info> scans;
+  const auto add = [&](int color, int first, int last) {
+    jpeg_scan_info scan{};
+    scan.comps_in_scan = 1;
+    scan.component_index[0] = color;
+    scan.Ss = first;
+    scan.Se = last;
+    scans.push_back(scan);
+  };
+  for (int color = 0; color < colors; ++color) {
+    add(color, 0, 0);
+    for (int band = 1; band <= bands; ++band) add(color, band, band);
+    if (bands < 63) add(color, bands + 1, 63);
+  }
+  return scans;
+}
 
 inline std::string jpeg_of(const RawImage& image, const JpegOptions& options) {
   jpeg_compress_struct library{};
@@ -68,6 +88,11 @@ inline std::string jpeg_of(const RawImage& image, const JpegOptions& options) {
     library.comp_info[0].v_samp_factor = options.luma_down;
   }
   if (options.progressive) jpeg_simple_progression(&library);
+  const std::vector<jpeg_scan_info> scans = band_scans(image.channels, options.bands);
+  if (options.bands > 0) {
+    library.scan_info = scans.data();
+    library.num_scans = static_cast<int>(scans.size());
+  }
   jpeg_start_compress(&library, TRUE);
   std::vector<std::uint8_t> samples = image.samples;
   while (library.next_scanline < library.image_height) {

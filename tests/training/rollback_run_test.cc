@@ -259,7 +259,7 @@ TEST_CASE("a run that diverged before its first checkpoint is told from others w
   const TemporaryDirectory output;
   const Part part = train_part(job_with({"training.on_divergence=STOP", "learning_rate.base=1000"}), output.path());
   REQUIRE(part.summary.status == RunStatus::kDiverged);
-  CHECK_THROWS_WITH(jobs::check_may_begin(output.path()), ContainsSubstring("diverged before its first checkpoint") &&
+  CHECK_THROWS_WITH(jobs::check_may_begin(output.path(), /*is_run=*/true), ContainsSubstring("diverged before its first checkpoint") &&
                                                               ContainsSubstring("lower learning_rate.base"));
 }
 

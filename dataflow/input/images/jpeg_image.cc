@@ -26,7 +26,7 @@ using engine::fail;
 namespace {
 
 // Limit of passes over the image: a progressive file of a few bytes may ask for any number of them.
-constexpr int kMostScans = 500;
+constexpr int kMostScans = 100;  // programs write about ten; 500 of a large image take seconds
 
 // Tells warnings about the coded pixels from those about headers. These are all warnings of jerror.h.
 bool concerns_data(int warning) {

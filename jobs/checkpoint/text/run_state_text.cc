@@ -83,6 +83,7 @@ v1::RunState::Scores scores_of(const RunState& run) {
   if (run.best_model) {
     message.set_best_model(run.best_model->score);
     message.set_best_model_batches(run.best_model->batches);
+    if (!run.best_model->sha256.empty()) message.set_best_model_sha256(run.best_model->sha256);
   }
   return message;
 }
@@ -97,7 +98,7 @@ void read_scores(const v1::RunState::Scores& message, RunState& run) {
   if (message.has_recent_seconds()) run.recent_seconds = message.recent_seconds();
   if (message.has_present()) run.present_score = message.present();
   if (message.has_best_model() && message.has_best_model_batches()) {
-    run.best_model = {message.best_model(), message.best_model_batches()};
+    run.best_model = {message.best_model(), message.best_model_batches(), message.best_model_sha256()};
   }
 }
 

@@ -1,11 +1,16 @@
 #include "jobs/report/reopen/chosen_model.h"
 
+#include <ranges>
 #include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "engine/error.h"
 #include "jobs/checkpoint/checkpoint.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/checkpoint/checkpoint_store.h"
+#include "jobs/checkpoint/saved_run.h"
 #include "jobs/report/reopen/final_model.h"
 
 namespace arbalest::jobs {
@@ -26,6 +31,27 @@ ChosenModel final_model(const fs::path& run, const Tell& warn) {
   if (model.sha256.empty()) {
     warn(fmt::format("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
                      run.string()));
+  }
+  return model;
+}
+
+// Returns the SHA-256 of the best model that a checkpoint or the summary of the run names; "" if none of them does.
+std::string sha256_of_best(const fs::path& run, const BestModel& best) {
+  std::vector<Checkpoint> checkpoints = list_checkpoints(checkpoints_of(run));
+  for (const Checkpoint& checkpoint : checkpoints | std::views::reverse) {
+    const std::optional<BestModel> named = best_model_named_by(checkpoint);
+    if (named && *named == best && !named->sha256.empty()) return named->sha256;
+  }
+  const std::optional<SavedSummary> summary = read_summary(run);
+  return summary && summary->best_batches == best.batches ? summary->best_sha256 : "";
+}
+
+ChosenModel best_model(const fs::path& run, const Tell& warn) {
+  ChosenModel model{(run / kBestModel).string(), "", {}, best_model_in(run)};
+  if (model.best) model.sha256 = sha256_of_best(run, *model.best);
+  if (model.sha256.empty()) {
+    warn(fmt::format("no checkpoint and no summary has the hash of '{}': whether that was changed cannot be told",
+                     model.path));
   }
   return model;
 }
@@ -57,7 +83,7 @@ ChosenModel choose_model(const fs::path& run, const std::string& checkpoint, con
   if (checkpoint != "best") return {(checkpoint_named(run, checkpoint).path / kModelFile).string(), "", {}, {}};
   const fs::path best = run / kBestModel;
   std::error_code error;
-  if (fs::exists(best, error)) return {best.string(), "", {}, best_model_in(run)};
+  if (fs::exists(best, error)) return best_model(run, warn);
   engine::fail(ErrorKind::kCheckpoint,
                "the run '{}' has no {}: no epoch has ended, or checkpoint.keep_best or checkpoint.keep_last of its job "
                "is 0",

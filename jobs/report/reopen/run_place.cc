@@ -6,12 +6,27 @@
 #include <fmt/format.h>
 
 #include "engine/error.h"
+#include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/report/run_origin_file.h"
 
 namespace arbalest::jobs {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+// The run in `run` was killed before its first checkpoint.
+ResumePoint point_of_origin(const fs::path& run, const fs::path& origin, const JobOptions& job, const Tell& warn) {
+  std::error_code error;
+  if (!fs::exists(origin, error)) {
+    engine::fail(engine::ErrorKind::kCheckpoint,
+                 "the run in '{}' has no checkpoint, and the one that it goes on from, '{}', is gone; begin anew from "
+                 "another one with --resume and another --output",
+                 run.string(), origin.string());
+  }
+  warn(fmt::format("'{}' has no checkpoint: its run goes on from '{}' once more", run.string(), origin.string()));
+  return resume_point_at(origin, job, warn, Damaged::kKeep);
+}
 
 RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
   if (options.output.empty()) {
@@ -22,11 +37,17 @@ RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const
   place.point = newest_resume_point(options.output, job, warn);
   place.completed = completed(options.output, place.point, job);
   if (!place.completed.text.empty()) return place;
-  if (!place.point) check_may_begin(place.directory->path());
-  if (!place.point && place.directory->has_earlier_log()) {
+  if (place.point) {
+    place.directory->continue_from(&place.point->saved);
+    return place;
+  }
+  check_may_begin(place.directory->path(), place.directory->has_earlier_log());
+  place.directory->continue_from(nullptr);
+  if (const std::optional<fs::path> origin = read_origin(options.output)) {
+    place.point = point_of_origin(options.output, *origin, job, warn);
+  } else if (place.directory->has_earlier_log()) {
     warn(fmt::format("'{}' has no checkpoint: its run begins anew", options.output));
   }
-  place.directory->continue_from(place.point ? &place.point->saved : nullptr);
   return place;
 }
 
@@ -39,9 +60,16 @@ bool is_of_same_run(const PlaceOptions& options) {
   return fs::equivalent(options.output, around, error) || fs::equivalent(options.output, options.resume, error);
 }
 
+// Whether the same command was killed before the run had a checkpoint.
+bool is_repeated(const PlaceOptions& options) {
+  const std::optional<fs::path> origin = read_origin(options.output);
+  return origin && !has_checkpoints(options.output) && is_at_or_in(*origin, full_checkpoint_path(options.resume));
+}
+
 RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
   require_point(options.resume);
   const bool is_own = is_of_same_run(options);
+  if (!is_own && is_repeated(options)) return resume_newest(options, job, warn);
   const fs::path run = options.output.empty() ? run_of(options.resume) : fs::path(options.output);
   RunPlace place;
   place.directory =
@@ -52,7 +80,8 @@ RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const T
   if (!is_own && !place.completed.text.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed.text);
   if (!place.completed.text.empty()) return place;
   if (!is_own) {
-    place.directory->continue_from(&place.point->saved);
+    place.directory->set_origin(place.point->path);
+    place.directory->continue_from(nullptr);  // its log is empty
     return place;
   }
   place.directory->continue_from(&place.point->saved, [run = place.directory->path(), path = place.point->path,

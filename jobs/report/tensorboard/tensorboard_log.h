@@ -41,7 +41,7 @@ class TensorBoardLog {
   std::string job_text_;
   std::unique_ptr<RunEvents> events_;
   std::map<Curve, std::unique_ptr<EventFile>> files_;  // made with their first event
-  bool is_whole_ = true;
+  bool is_whole_ = false;                              // before begin() there are none
 };
 
 }  // namespace arbalest::jobs

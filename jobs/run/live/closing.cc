@@ -68,9 +68,13 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
   // Statistics are not re-estimated then, because that takes time.
   const bool is_cut_short = summary.status == RunStatus::kStopped || summary.status == RunStatus::kDiverged;
   if (summary.status != RunStatus::kDiverged) scheduler.verify_copies();
+  // The checkpoint comes first: a run that is killed here can then go on, and its model can be made again.
+  if (checkpoints != nullptr) {
+    checkpoints->report(/*wait=*/true);
+    summary.best_model = checkpoints->best();
+  }
   if (is_cut_short) save(run, scheduler.snapshot(scheduler::Statistics::kAveraged));
   save(run, scheduler.snapshot());
-  if (checkpoints != nullptr) checkpoints->report(/*wait=*/true);
   run.enter(engine::process::Phase::kEvaluation);
   add_skipped_elsewhere(run);
   skips.begin_evaluation();

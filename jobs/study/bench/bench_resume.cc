@@ -130,7 +130,7 @@ bool holds_bench(const fs::path& directory) {
 
 BenchLock::BenchLock(const fs::path& directory) {
   const fs::path path = directory / kBenchLock;
-  file_ = open(path.c_str(), O_RDWR | O_CREAT, 0666);  // inherited by the runs
+  file_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0666);  // inherited by the runs
   if (file_ < 0) fail_directory("lock", directory, errno);
   if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
   const int error = errno;

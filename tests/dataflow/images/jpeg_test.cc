@@ -118,6 +118,15 @@ TEST_CASE("jpeg: a part has the pixels of the whole image, in every sampling of 
   }
 }
 
+TEST_CASE("jpeg: a file with more scans than programs write is refused", "[input]") {
+  const auto image = tests::gradient(40, 30, 3, 1);
+  const auto decoded = [&](int bands) {
+    return decode_whole_image(bytes_of(tests::jpeg_of(image, {.bands = bands})), 3, {}).pixels;
+  };
+  CHECK(decoded(20) == decode_whole_image(bytes_of(jpeg(image)), 3, {}).pixels);  // 66 scans
+  CHECK_THAT(tests::data_failure([&] { decoded(63); }), ContainsSubstring("more than 100 scans"));
+}
+
 TEST_CASE("jpeg: only reduced decoding leaves the size of the file", "[input]") {
   const std::string file = jpeg(tests::plain(64, 40, {200, 100, 30}));
   const auto scale_of = [&](bool is_reduced, int width) {
