@@ -259,8 +259,9 @@ TEST_CASE("a run that diverged before its first checkpoint is told from others w
   const TemporaryDirectory output;
   const Part part = train_part(job_with({"training.on_divergence=STOP", "learning_rate.base=1000"}), output.path());
   REQUIRE(part.summary.status == RunStatus::kDiverged);
-  CHECK_THROWS_WITH(jobs::check_may_begin(output.path(), /*is_run=*/true), ContainsSubstring("diverged before its first checkpoint") &&
-                                                              ContainsSubstring("lower learning_rate.base"));
+  CHECK_THROWS_WITH(
+      jobs::check_may_begin(output.path(), /*is_run=*/true),
+      ContainsSubstring("diverged before its first checkpoint") && ContainsSubstring("lower learning_rate.base"));
 }
 
 TEST_CASE("a run without a directory stops where it diverges, and so does a job that does not ask to go back",
