@@ -3,8 +3,8 @@
 
 Cases, in turns: each signal at each of six stages, which strace finds (the job file is read, the data are read, the first
 line of the log, the line of the first epoch, a checkpoint is being written, the model has its name); each signal at a
-random instant; two signals at a random instant. A trial passes if the exit code is right and the run, resumed by
---resume=auto, ends with the bytes of an undisturbed run.
+random instant; two signals at a random instant; SIGTERM, and SIGKILL while the run, whose syncs are slow, saves its end. A
+trial passes if the exit code is right and the run, resumed by --resume=auto, ends with the bytes of an undisturbed run.
 
     tests/faults/polite_stops.py --trials 540 --results polite-stops.jsonl
 """
@@ -24,8 +24,13 @@ from kill_runs import outcome, rows_of, write_ratings
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 STAGES = ["job", "data", "begin", "epoch", "save", "model"]
-TWO = [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)]
-CASES = 54
+TWO = [
+    (signal.SIGTERM, signal.SIGTERM),
+    (signal.SIGINT, signal.SIGTERM),
+    (signal.SIGTERM, signal.SIGINT),
+    (signal.SIGTERM, signal.SIGKILL),  # as launchers do that wait a short time only
+]
+CASES = 60
 BATCHES_PER_EPOCH = 50
 
 JOB = """
@@ -65,17 +70,37 @@ def wait_until_begun(process, run):
         time.sleep(0.001)
 
 
-def signal_in_save(train, number, run):
-    """Trains with slow syncs and sends the signal when a checkpoint is being written. Returns the ended process."""
+def start_with_slow_syncs(train, run):
     slow = ["strace", "-f", "-qq", "-o", str(run) + ".trace", "-e", "trace=fsync", "-e", "inject=fsync:delay_enter=20000"]
-    tracer = subprocess.Popen(slow + train, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while tracer.poll() is None and not list((run / "checkpoints").glob(".partial-*")):
-        time.sleep(0.001)
+    return subprocess.Popen(slow + train, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def send_to_traced(tracer, number):
     if tracer.poll() is None:  # else the trace says that no signal was sent
         children = pathlib.Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text(encoding="ascii").split()
-        os.kill(int(children[0]), number)
+        for child in children[:1]:
+            os.kill(int(child), number)
+
+
+def signal_in_save(train, number, run):
+    """Trains with slow syncs and sends the signal when a checkpoint is being written. Returns the ended process."""
+    tracer = start_with_slow_syncs(train, run)
+    while tracer.poll() is None and not list((run / "checkpoints").glob(".partial-*")):
+        time.sleep(0.001)
+    send_to_traced(tracer, number)
     errors = trials.ended(tracer)
-    return subprocess.CompletedProcess(slow, tracer.returncode, "", errors)
+    return subprocess.CompletedProcess(tracer.args, tracer.returncode, "", errors)
+
+
+def kill_in_last_save(train, run, numbers):
+    """Trains with slow syncs, asks the run to stop in its first epoch, and kills it soon after."""
+    tracer = start_with_slow_syncs(train, run)
+    wait_until_begun(tracer, run)
+    time.sleep(numbers.uniform(0.0, 0.1))
+    send_to_traced(tracer, signal.SIGTERM)
+    time.sleep(numbers.uniform(0.0, 0.3))
+    send_to_traced(tracer, signal.SIGKILL)
+    return tracer, trials.ended(tracer)
 
 
 def judge(code, errors, run, signals):
@@ -83,6 +108,8 @@ def judge(code, errors, run, signals):
     summary = run / "summary.json"
     status = json.loads(summary.read_text(encoding="utf-8"))["status"] if summary.exists() else "without a summary"
     completed = status == "completed"
+    if signals[-1] == signal.SIGKILL and code == -signal.SIGKILL:
+        return ""
     stops = [128 + number for number in signals if number != signal.SIGUSR1]
     if code == 0 and (completed or not stops):
         return "" if completed else "exit code 0, but the run is not complete"
@@ -107,7 +134,7 @@ def run_case(program, root, run, number, seconds):
     """Trains with the signals of case `number`. Returns (signals, stage, exit code, messages)."""
     numbers = random.Random(number)
     case = number % CASES
-    signals = [SIGNALS[case % 3]] if case < 36 else list(TWO[case % 3])
+    signals = [SIGNALS[case % 3]] if case < 36 else list(TWO[case % len(TWO)])
     if case < 18:
         stage, train = STAGES[case // 3], command(program, root, run)
         if stage == "save":
@@ -117,6 +144,9 @@ def run_case(program, root, run, number, seconds):
             ended = subprocess.run(traced, capture_output=True, text=True, check=False, timeout=trials.LIMIT)
         sent = f"--- {signals[0].name} " in pathlib.Path(str(run) + ".trace").read_text(encoding="utf-8")
         return signals, stage if sent else "never", ended.returncode, ended.stderr
+    if signals[-1] == signal.SIGKILL:
+        process, errors = kill_in_last_save(command(program, root, run), run, numbers)
+        return signals, "any", process.returncode, errors
     process = subprocess.Popen(command(program, root, run), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_until_begun(process, run)
     time.sleep(numbers.uniform(0.0, 1.1 * seconds))

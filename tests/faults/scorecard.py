@@ -28,7 +28,7 @@ ROWS = {
     "R4": ("losses of power", ["power_loss.py", "--trials", "500"]),
     "R5": ("checkpoints that were cut off or changed", ("checkpoint_test", "damaged checkpoint*")),
     "R12": ("runs cut and resumed at every round", ["cut_points.py"]),
-    "R13": ("stops by signals at every stage", ["polite_stops.py", "--trials", "54"]),
+    "R13": ("stops by signals at every stage", ["polite_stops.py", "--trials", "60"]),
     "R14": ("ranks that die in runs of four processes", ["dead_ranks.py", "--trials", "8"]),
     "R14h": ("networks between two hosts that are cut or slow", ["two_hosts.py"]),
     "R22": ("memory, threads and files of a long run", ["soak.py"]),
