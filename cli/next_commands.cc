@@ -17,7 +17,6 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// "training.max_epochs" of "training.max_epochs=20"
 // `arbalest train` with the settings of `command`, without those that `more` replaces, and with `more`.
 std::vector<std::string> train_words(const TrainCommand& command, const std::vector<std::string>& more) {
   std::vector<std::string> words = {command.program, "train", command.job};

@@ -48,7 +48,7 @@ class MetricsLog {
   bool take_restored() { return std::exchange(restored_, false); }
   // Length of the file, with the waiting lines.
   std::uint64_t bytes() const;
-  // What cut() found.
+  // cut() returns what it has left and moved away.
   struct Cut {
     std::uint64_t bytes = 0;          // the length that is left; a power loss can leave less than was asked for
     std::uint64_t damaged_bytes = 0;  // of text that is no line of a log, now in <path>.damaged

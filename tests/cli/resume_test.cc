@@ -264,7 +264,7 @@ TEST_CASE(
     CHECK_THAT(resumed.err, ContainsSubstring("its run goes on from '" + (program / earlier).string() + "' once more"));
     CHECK(summary_of(program / "copy")["model_sha256"] == whole["model_sha256"]);
   }
-  // What it began from is gone.
+  // The run that it began from is gone.
   fs::remove_all(program / "copy/checkpoints");
   for (const char* file : {"model.safetensors", "summary.json"}) fs::remove(program / "copy" / file);
   fs::remove_all(program / "run");

@@ -332,7 +332,7 @@ TEST_CASE("run directory: a start that cannot be written fails before anything b
     expected = ErrorKind::kOutOfMemory;
   }
   CHECK(failure([&] { run.on_start(some_start()); }) == expected);
-  // What the failure path of a run does.
+  // The failure path of a run does this.
   run.on_warning("told before the start");
   run.on_finish(some_summary());
   CHECK_FALSE(fs::exists(path / "summary.json"));

@@ -69,7 +69,7 @@ class Differences final : public MessageDifferencer::Reporter {
   std::vector<std::string> all_;
 };
 
-// What is done about images that cannot be read. Programs before max_skipped wrote none.
+// Removes what is done about images that cannot be read, of which older programs wrote no max_skipped.
 void forget_skips(v1::Data& data) {
   const auto forget = [](auto& decoding) {
     decoding.clear_on_unreadable();

@@ -6,7 +6,8 @@
 
 namespace arbalest::jobs {
 
-// What to do if data are missing in `directory`, as below: only a folder below the data root is found by another root.
+// Returns what to do if data are missing in `directory`, as below: only a folder below the data root is found by
+// another root.
 std::string data_folder_hint(const std::filesystem::path& directory);
 
 // Throws ErrorKind::kData, with the way out, if `folder` does not exist. `directory`: as the job names the folder,
