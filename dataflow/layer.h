@@ -1,5 +1,5 @@
 // The interface of a kind of layer: shapes, parameters, cost, and the operator that runs it. A new kind is a class in
-// layers/, an operator in engine/ and a message in proto/ (CONTRIBUTING.md: "Adding an operator").
+// layers/, an operator in engine/ and a message in proto/ (docs/adding.md: "Adding an operator").
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,7 @@ class Pages(unittest.TestCase):
                 check_links(read(ROOT, name))
 
     def test_files_that_contributors_touch_are_there(self):
-        check_files(read(ROOT, "CONTRIBUTING.md"))
+        check_files(read(ROOT, "docs/adding.md"))
 
     def test_the_readme_is_short(self):
         page = read(ROOT, "README.md")
