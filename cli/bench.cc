@@ -72,7 +72,7 @@ int exit_code(const jobs::BenchResult& result) {
 
 void print(const jobs::BenchResult& result, const BenchArguments& arguments) {
   if (arguments.json) {
-    print_result(jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    print_data(jobs::to_json(result).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
   } else {
     print_result(jobs::to_text(result));
   }
@@ -119,7 +119,7 @@ int bench(const BenchArguments& arguments) {
   context.data_root = data_root(arguments.data_root);
   context.stop_signal = &stop_signal;
   context.trace = arguments.trace;
-  context.tell = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  context.tell = [](const std::string& line) { print_note(fmt::format("{}\n", line)); };
   context.command = command_line(arguments);
   context.machine = environment_report();
   context.keep = [&](const jobs::BenchResult& so_far, const jobs::BenchRun& run) {
@@ -130,13 +130,14 @@ int bench(const BenchArguments& arguments) {
   const jobs::BenchLock lock(context.directory);
   const bool resumes = jobs::holds_bench(context.directory);
   jobs::BenchResult result = resumes ? jobs::resume_bench(plan, context) : jobs::begin_bench(plan, context);
-  fmt::print(stderr, "{}", jobs::resumption_notes(result));
+  print_note(jobs::resumption_notes(result));
   jobs::write_bench(result, context.directory);  // so that the bench can be resumed from the first run on
   jobs::run_bench(result, context);
   print(result, arguments);  // first, so that a full disk does not lose it
   write_all(result, context.directory);
-  fmt::print(stderr, "{}kept in '{}': {}, {}, {}\n", result.signal == 0 ? "" : "stopped; what has been measured is ",
-             context.directory.string(), jobs::kBenchPage, jobs::kBenchMarkdown, jobs::kBenchJson);
+  print_note(fmt::format("{}kept in '{}': {}, {}, {}\n",
+                         result.signal == 0 ? "" : "stopped; what has been measured is ", context.directory.string(),
+                         jobs::kBenchPage, jobs::kBenchMarkdown, jobs::kBenchJson));
   return exit_code(result);
 }
 

@@ -8,6 +8,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "jobs/messages/text_encoding.h"
+
 namespace arbalest::cli {
 
 struct Command {
@@ -15,9 +17,16 @@ struct Command {
   std::function<int()> run;  // returns the exit code; called after the command line has been parsed
 };
 
-// Writes a result to standard output. An error is reported when the command has ended (main.cc), so it costs nothing
-// that the command still does. fmt::print would throw.
-inline void print_result(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+// These write to standard output and standard error. An error is reported when the command has ended (main.cc), so it
+// costs nothing that the command still does. fmt::print would throw. Control characters from names of files become '?'.
+inline void print_to(std::FILE* file, std::string_view text) {
+  const std::string safe = jobs::safe_text(text, jobs::TextFor::kTerminal);
+  std::fwrite(safe.data(), 1, safe.size(), file);
+}
+inline void print_result(std::string_view text) { print_to(stdout, text); }
+inline void print_note(std::string_view text) { print_to(stderr, text); }
+// Writes what programs read, such as JSON and job files, as it is.
+inline void print_data(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // `name`: of the program, as the user called it.
 Command add_train(CLI::App& program, const std::string& name);

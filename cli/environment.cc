@@ -4,13 +4,19 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <spdlog/cfg/env.h>
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::cli {
 
@@ -49,16 +55,37 @@ jobs::ConsoleOptions console_options(bool quiet) {
   return options;
 }
 
+namespace {
+
+// The flag %* of a pattern: the message without control characters.
+class SafeMessage final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& to) override {
+    const std::string safe =
+        jobs::safe_text({message.payload.data(), message.payload.size()}, jobs::TextFor::kTerminal);
+    to.append(safe.data(), safe.data() + safe.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<SafeMessage>(); }
+};
+
+void set_pattern(spdlog::logger& log, std::string pattern) {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<SafeMessage>('*').set_pattern(std::move(pattern));
+  log.set_formatter(std::move(formatter));
+}
+
+}  // namespace
+
 void start_log() {
   auto log = std::make_shared<spdlog::logger>("arbalest", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  log->set_pattern("%n: %l: %v");
+  set_pattern(*log, "%n: %l: %*");
   log->set_level(spdlog::level::warn);
   spdlog::set_default_logger(std::move(log));
   spdlog::cfg::load_env_levels();
 }
 
 void tag_log(int rank) {
-  spdlog::default_logger()->set_pattern(fmt::format("%n: rank {}: %l: %v", rank));
+  set_pattern(*spdlog::default_logger(), fmt::format("%n: rank {}: %l: %*", rank));
   if (rank > 0 && variable("SPDLOG_LEVEL").empty()) spdlog::default_logger()->set_level(spdlog::level::err);
 }
 

@@ -34,7 +34,11 @@ struct InspectArguments {
 
 template <typename Result>
 void print(const Result& result, bool as_json) {
-  fmt::print("{}", as_json ? jobs::to_json(result).dump(2) + "\n" : jobs::to_text(result));
+  if (as_json) {
+    print_data(jobs::to_json(result).dump(2) + "\n");
+  } else {
+    print_result(jobs::to_text(result));
+  }
 }
 
 jobs::AssumedDevices assumed_devices(const InspectArguments& arguments) {
@@ -46,7 +50,7 @@ jobs::AssumedDevices assumed_devices(const InspectArguments& arguments) {
 int inspect(const InspectArguments& arguments) {
   if (arguments.expand) {
     log_warnings(load(arguments.job).warnings);
-    fmt::print("{}", jobs::expand_job(jobs::read_job_file(arguments.job.path), arguments.job.overrides));
+    print_data(jobs::expand_job(jobs::read_job_file(arguments.job.path), arguments.job.overrides));
     return kOk;
   }
   std::optional<jobs::AssumedDevices> devices;

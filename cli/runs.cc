@@ -31,16 +31,16 @@ int list(const RunsArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json all = nlohmann::ordered_json::array();
     for (const jobs::ListedRun& run : runs) all.push_back(jobs::to_json(run));
-    fmt::print("{}\n", all.dump(2));
+    print_data(fmt::format("{}\n", all.dump(2)));
     return kOk;
   }
   for (const jobs::ListedRun& run : runs) {
     if (!run.problem.empty()) spdlog::warn("'{}': {}", run.directory.string(), run.problem);
   }
   if (runs.empty()) {
-    fmt::print("no runs in '{}'\n", arguments.directory);
+    print_result(fmt::format("no runs in '{}'\n", arguments.directory));
   } else {
-    fmt::print("{}", jobs::runs_table(runs));
+    print_result(jobs::runs_table(runs));
   }
   return kOk;
 }

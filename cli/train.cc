@@ -101,7 +101,7 @@ int dry_run(const TrainArguments& arguments, engine::process::World& world) {
   if (world.rank() != 0) return kOk;
   log_warnings(done.warnings);
   warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
-  fmt::print("{}\n", done.text);
+  print_result(fmt::format("{}\n", done.text));
   return kOk;
 }
 
@@ -149,8 +149,7 @@ void print_next(const TrainArguments& arguments, const engine::process::World& w
   const std::string commands = next_commands(command_of(arguments), directory, steps);
   if (commands.empty()) return;
   const char* launcher = world.size() > 1 ? " (train: with mpirun or srun, as before)" : "";
-  const std::string text = fmt::format("next{}:\n{}", launcher, commands);
-  std::fwrite(text.data(), 1, text.size(), stderr);  // fmt::print would throw
+  print_note(fmt::format("next{}:\n{}", launcher, commands));
 }
 
 // Tells the user what may be done next with the run in `directory`, which has ended, and what may help if it diverged.

@@ -87,7 +87,11 @@ void check_is_free(const std::filesystem::path& directory) {
 std::string json_of(const auto& found) { return jobs::to_json(found).dump(2) + "\n"; }
 
 void print(const auto& found, const TuneArguments& arguments) {
-  print_result(arguments.json ? json_of(found) : jobs::to_text(found));
+  if (arguments.json) {
+    print_data(json_of(found));
+  } else {
+    print_result(jobs::to_text(found));
+  }
 }
 
 void save(const auto& found, const std::filesystem::path& directory) {
@@ -109,14 +113,14 @@ void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   }
   try {
     cache->remember(job, result.chosen, result.images_per_second);
-    fmt::print(stderr, "remembered in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
-               cache->file_of(job).string());
+    print_note(fmt::format("remembered in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
+                           cache->file_of(job).string()));
   } catch (const engine::Error& error) {
     spdlog::warn("runs with 'auto {{}}' do not learn of this: {}", error.what());
   }
 }
 
-void tell(const std::string& line) { fmt::print(stderr, "{}\n", line); }
+void tell(const std::string& line) { print_note(fmt::format("{}\n", line)); }
 
 // The value of --target, or the job's own target.
 double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
@@ -135,7 +139,7 @@ double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
 }
 
 void tell_where(const std::filesystem::path& directory) {
-  fmt::print(stderr, "kept in '{}': {}, {}\n", directory.string(), kJson, kPicture);
+  print_note(fmt::format("kept in '{}': {}, {}\n", directory.string(), kJson, kPicture));
 }
 
 int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {

@@ -23,7 +23,7 @@ Command add_validate(CLI::App& program) {
   add_job_arguments(*command, *arguments);
   return {command, [arguments] {
             log_warnings(load(*arguments).warnings);
-            fmt::print("{}: valid\n", arguments->path);
+            print_result(fmt::format("{}: valid\n", arguments->path));
             return kOk;
           }};
 }

@@ -59,9 +59,10 @@ int convert(const ConvertArguments& arguments) {
   }
   const std::string validation =
       report.validation_images > 0 ? fmt::format(", {} validation", jobs::grouped(report.validation_images)) : "";
-  fmt::print("{}: {} training{} and {}, classes: {} ({})\n", arguments.output, jobs::grouped(report.training_images),
-             validation, jobs::counted(report.test_images, "test image"), report.classes.size(),
-             fmt::join(report.classes, ", "));
+  print_result(fmt::format("{}: {} training{} and {}, classes: {} ({})\n", arguments.output,
+                           jobs::grouped(report.training_images), validation,
+                           jobs::counted(report.test_images, "test image"), report.classes.size(),
+                           fmt::join(report.classes, ", ")));
   return kOk;
 }
 
@@ -80,9 +81,9 @@ int verify(const VerifyArguments& arguments) {
     if (lines < split.problems.size()) {
       spdlog::error("... and {} more of {}; --all names them all", split.problems.size() - lines, split.name);
     }
-    fmt::print("{}\n", jobs::to_text(split));
+    print_result(fmt::format("{}\n", jobs::to_text(split)));
   }
-  fmt::print("{}", jobs::to_text(result.classes, arguments.all ? result.classes.size() : kMostLines));
+  print_result(jobs::to_text(result.classes, arguments.all ? result.classes.size() : kMostLines));
   return result.is_sound() ? kOk : kDataMissing;
 }
 

@@ -71,8 +71,9 @@ class ProgressLine {
 
 void print(const jobs::FetchReport& report) {
   for (const jobs::FetchedFile& file : report.files) {
-    fmt::print("{}: {} bytes, {}\n", file.path.string(), jobs::grouped(static_cast<std::int64_t>(file.bytes)),
-               file.was_there ? "was there already" : "fetched");
+    print_result(fmt::format("{}: {} bytes, {}\n", file.path.string(),
+                             jobs::grouped(static_cast<std::int64_t>(file.bytes)),
+                             file.was_there ? "was there already" : "fetched"));
   }
 }
 

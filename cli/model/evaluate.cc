@@ -75,13 +75,15 @@ int evaluate(EvaluateArguments arguments) {
         arguments.split, name, score.value_or(std::nan("")), *saved, arguments.run.run);
   }
   if (arguments.json) {
-    fmt::print("{}\n", jobs::to_json(result).dump(2));
+    print_data(fmt::format("{}\n", jobs::to_json(result).dump(2)));
   } else {
     for (const jobs::Score& each : result.scores) {
-      if (each.value && each.name != "loss") fmt::print("{}_{} {}\n", arguments.split, each.name, *each.value);
+      if (each.value && each.name != "loss")
+        print_result(fmt::format("{}_{} {}\n", arguments.split, each.name, *each.value));
     }
-    fmt::print("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.scores.loss()), result.examples);
-    if (result.classes) fmt::print("\n{}", jobs::class_report(*result.classes, result.class_names));
+    print_result(fmt::format("{}_loss {}\nexamples {}\n", arguments.split, jobs::unsigned_nan(result.scores.loss()),
+                             result.examples));
+    if (result.classes) print_result(fmt::format("\n{}", jobs::class_report(*result.classes, result.class_names)));
   }
   return kOk;
 }

@@ -49,10 +49,10 @@ int run_export(ExportArguments arguments) {
                                         {"bytes", report.bytes},
                                         {"tensors", report.tensors},
                                         {"sha256", report.sha256}};
-    fmt::print("{}\n", row.dump(2));
+    print_data(fmt::format("{}\n", row.dump(2)));
   } else {
-    fmt::print("{}: {}, {}, SHA-256 {}\n", arguments.output, jobs::counted(report.tensors, "tensor"),
-               jobs::counted(report.bytes, "byte"), report.sha256);
+    print_result(fmt::format("{}: {}, {}, SHA-256 {}\n", arguments.output, jobs::counted(report.tensors, "tensor"),
+                             jobs::counted(report.bytes, "byte"), report.sha256));
   }
   return stop_signal == 0 ? kOk : kSignalBase + stop_signal;
 }

@@ -28,8 +28,8 @@ int run_import(const ImportArguments& arguments) {
   const jobs::ImportReport report =
       jobs::import_model(arguments.model, {.output = arguments.output, .job = arguments.job});
   log_warnings(report.notes);
-  fmt::print("{}: {}, {}\n", report.job.string(), jobs::counted(report.layers, "layer"),
-             jobs::counted(report.parameters, "parameter"));
+  print_result(fmt::format("{}: {}, {}\n", report.job.string(), jobs::counted(report.layers, "layer"),
+                           jobs::counted(report.parameters, "parameter")));
   return stop_signal == 0 ? kOk : kSignalBase + stop_signal;
 }
 

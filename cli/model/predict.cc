@@ -71,7 +71,7 @@ class Lines {
       file_->write(line);
       return true;
     }
-    print_result(line);
+    print_data(line);
     return std::ferror(stdout) == 0;
   }
   bool flush() { return file_ != nullptr || std::fflush(stdout) == 0; }
@@ -197,7 +197,11 @@ Outcome predict_inputs(const PredictArguments& arguments, const jobs::DescribedM
 
 int report_latency(const PredictArguments& arguments, const jobs::DescribedModel& model) {
   const jobs::LatencyReport report = jobs::measure_latency(model.job, model.description, model.tensors);
-  fmt::print("{}", arguments.json ? jobs::to_json(report).dump(2) + "\n" : jobs::to_text(report));
+  if (arguments.json) {
+    print_data(jobs::to_json(report).dump(2) + "\n");
+  } else {
+    print_result(jobs::to_text(report));
+  }
   return kOk;
 }
 

@@ -17,14 +17,7 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The text as a field of a row.
-std::string csv_field(std::string_view text) {
-  std::string plain = nlohmann::json::parse(json_string(text)).get<std::string>();
-  if (plain.find_first_of(",\"\r\n") == std::string::npos) return plain;
-  std::string result = "\"";
-  for (const char c : plain) result += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return result + "\"";
-}
+std::string csv_field(std::string_view text) { return safe_text(text, TextFor::kCsv); }
 
 }  // namespace
 
@@ -86,7 +79,7 @@ std::string PredictionText::text(std::string_view source, const Prediction& pred
   if (prediction.score) return fmt::format("{}: {}", name, *prediction.score);
   std::vector<std::string> choices;
   for (const Prediction::Choice& choice : prediction.top) {
-    choices.push_back(fmt::format("{} {:.4f}", description_.label(choice.output), choice.probability));
+    choices.push_back(fmt::format("{} {:.4f}", printable(description_.label(choice.output)), choice.probability));
   }
   return fmt::format("{}: {}", name, fmt::join(choices, ", "));
 }

@@ -25,7 +25,7 @@ class PredictionText {
   // The line before all others, with its line break; "" if the format has none.
   std::string header() const;
   // One line, with its line break. `source`: the file or the number of the example. Bytes of a name that are not UTF-8
-  // become U+FFFD in JSON and CSV; the text has '?' for those and for control characters.
+  // become U+FFFD in JSON and CSV; the text has '?' for those. Text and CSV have '?' for control characters.
   std::string line(std::string_view source, const Prediction& prediction) const;
 
  private:

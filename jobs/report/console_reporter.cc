@@ -9,6 +9,7 @@
 
 #include "jobs/messages/progress_bar.h"
 #include "jobs/messages/text.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/run_event_text.h"
 #include "sma/staleness_summary.h"
@@ -201,8 +202,8 @@ void ConsoleReporter::write(std::string_view text) {
   std::fflush(options_.messages);
 }
 
-void ConsoleReporter::say(std::string_view text) {
-  write(fmt::format("{}{}", bar_shown_ ? kClearLine : "", text));
+void ConsoleReporter::say(std::string_view text, std::string_view label) {
+  write(fmt::format("{}{}{}", bar_shown_ ? kClearLine : "", label, safe_text(text, TextFor::kTerminal)));
   bar_shown_ = false;
 }
 
@@ -274,7 +275,7 @@ void ConsoleReporter::say_unless_quiet(std::string_view text) {
 
 void ConsoleReporter::on_warning(const std::string& text) {
   const std::string label = options_.color ? "\x1b[33mwarning:\x1b[0m" : "warning:";
-  say(fmt::format("arbalest: {} {}\n", label, text));
+  say(fmt::format("{}\n", text), fmt::format("arbalest: {} ", label));
 }
 
 void ConsoleReporter::on_stop(int signal) { say(fmt::format("arbalest: {}\n", stop_text(signal))); }
@@ -302,7 +303,7 @@ void ConsoleReporter::on_finish(const RunSummary& summary) {
     const bool diverged = summary.status == RunStatus::kDiverged;
     say(fmt::format("arbalest: {}{}\n", diverged ? "error: " : "", summary.message));
   }
-  const std::string text = summary_text(start_, summary);
+  const std::string text = safe_text(summary_text(start_, summary), TextFor::kTerminal);
   std::fwrite(text.data(), 1, text.size(), options_.results);
   std::fflush(options_.results);
 }

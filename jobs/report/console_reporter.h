@@ -40,7 +40,8 @@ class ConsoleReporter final : public RunObserver {
   void on_finish(const RunSummary& summary) override;
 
  private:
-  void say(std::string_view text);
+  // Writes text that may hold names from outside, after a label that holds none.
+  void say(std::string_view text, std::string_view label = "");
   void say_unless_quiet(std::string_view text);  // one or more whole lines
   void write(std::string_view text);
   void show_bar(const RunProgress& progress);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "jobs/messages/text.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -308,28 +309,7 @@ std::string tick_text(double value) {
 
 std::string percent_tick_text(double fraction) { return tick_text(100.0 * fraction) + " %"; }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
+std::string escaped(std::string_view text) { return safe_text(text, TextFor::kHtml); }
 
 std::string series_key(int color) {
   return fmt::format(

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text_encoding.h"
+
 namespace arbalest::jobs {
 
 namespace {
@@ -13,19 +15,6 @@ std::string number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0.0 ? "+Inf" : "-Inf";
   return fmt::format("{}", value);
-}
-
-std::string escaped(std::string_view value) {
-  std::string text;
-  for (const char character : value) {
-    if (character == '\n') {
-      text += "\\n";
-      continue;
-    }
-    if (character == '\\' || character == '"') text += '\\';
-    text += character;
-  }
-  return text;
 }
 
 }  // namespace
@@ -55,7 +44,8 @@ void PrometheusText::add_sample(const Metric& metric, const PrometheusLabels& la
   all.insert(all.end(), labels.begin(), labels.end());
   std::string list;
   for (const auto& [name, label] : all) {
-    fmt::format_to(std::back_inserter(list), "{}{}=\"{}\"", list.empty() ? "" : ",", name, escaped(label));
+    fmt::format_to(std::back_inserter(list), "{}{}=\"{}\"", list.empty() ? "" : ",", name,
+                   safe_text(label, TextFor::kPrometheus));
   }
   fmt::format_to(std::back_inserter(text_), "{}{{{}}} {}\n", metric.name, list, number(value));
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "jobs/messages/text_encoding.h"
 #include "jobs/study/bench/bench_charts.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_report.h"
@@ -13,34 +14,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-// Escapes a cell's text; a cell may hold no line break.
-std::string cell(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '|':
-      case '*':
-      case '`':
-      case '[':
-      case '\\':
-        result += '\\';
-        result += c;
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '&':
-        result += "&amp;";
-        break;
-      case '\n':
-        result += ' ';
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
+std::string cell(std::string_view text) { return safe_text(text, TextFor::kMarkdown); }
 
 std::string line_of(const std::vector<std::string>& cells) {
   std::string line = "|";
@@ -72,8 +46,8 @@ std::string machine_text(const BenchResult& result) {
 }  // namespace
 
 std::string to_markdown(const BenchResult& result) {
-  std::string text = fmt::format("# {}\n\n", bench_title(result));
-  text += fmt::format("    {}\n\n", result.command);
+  std::string text = fmt::format("# {}\n\n", cell(bench_title(result)));
+  text += fmt::format("    {}\n\n", printable(result.command));
   text += fmt::format("Begun {}; status: {}, {} of {} runs. {}\n\n", result.started, status_of(result), result.ended(),
                       result.runs.size(), cell(table_notes(result)));
   if (!result.resumptions.empty()) text += cell(resumption_notes(result)) + "\n\n";
