@@ -34,12 +34,21 @@ fs::path checkpoints_of(const fs::path& run_directory) { return run_directory / 
 
 bool has_checkpoints(const fs::path& run_directory) { return !list_checkpoints(checkpoints_of(run_directory)).empty(); }
 
+bool is_rollback_point_due(const CheckpointOptions& options, std::uint64_t batches, std::uint64_t newest,
+                           std::optional<int> ended_epochs) {
+  if (batches == newest) return false;
+  if (options.every_batches) return batches / *options.every_batches > newest / *options.every_batches;
+  return ended_epochs && *ended_epochs % options.every_epochs.value_or(1) == 0;
+}
+
 CheckpointSaver::CheckpointSaver(const fs::path& run_directory, const CheckpointOptions& options, ScoreOrder order,
-                                 std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best)
+                                 std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best,
+                                 bool keeps_points)
     : run_directory_(run_directory),
       checkpoints_(checkpoints_of(run_directory)),
       options_(options),
       order_(order),
+      keeps_points_(keeps_points),
       last_batches_(from_batches),
       last_seconds_(from_seconds),
       best_(best),
@@ -210,18 +219,21 @@ std::optional<SaveResult> CheckpointSaver::take_result(bool wait) {
   return first;
 }
 
-// Deletes the checkpoints that are neither among the newest nor among the best.
+// Deletes the checkpoints that are neither among the newest nor among the best, nor among the newest points.
 void CheckpointSaver::retain(SaveResult& result) {
   std::vector<std::pair<double, std::uint64_t>> scored;
+  std::vector<std::uint64_t> points;
   for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_)) {
     const std::optional<double> score = score_of(checkpoint);
     if (score) scored.emplace_back(*score, checkpoint.batches);
+    if (keeps_points_ && is_rollback_point(checkpoint)) points.push_back(checkpoint.batches);
   }
   std::ranges::stable_sort(scored, [this](const auto& a, const auto& b) { return order_.is_better(a.first, b.first); });
   scored.resize(std::min(scored.size(), static_cast<std::size_t>(options_.keep_best)));
-  std::vector<std::uint64_t> best;
-  for (const auto& [score, batches] : scored) best.push_back(batches);
-  jobs::retain(checkpoints_, options_.keep_last, best, [&](const std::string& text) {
+  const std::size_t older = points.size() - std::min(points.size(), static_cast<std::size_t>(options_.keep_last));
+  std::vector<std::uint64_t> kept(points.begin() + static_cast<std::ptrdiff_t>(older), points.end());
+  for (const auto& [score, batches] : scored) kept.push_back(batches);
+  jobs::retain(checkpoints_, options_.keep_last, kept, [&](const std::string& text) {
     if (told_.insert(text).second) result.warnings.push_back(text);
   });
 }

@@ -33,12 +33,20 @@ struct SaveResult {
 // nothing needs to be added. Blocks until the other processes have written.
 using AddFiles = std::function<void(CheckpointWriter& writer, bool is_lost)>;
 
+// Whether a roll-back point is due after so many mini-batches, `newest` of which lie before the newest point: those of
+// every_batches and every_epochs, or else the ends of epochs. So the place that a run goes back to never depends on
+// time. `ended_epochs`: set at the end of an epoch.
+bool is_rollback_point_due(const CheckpointOptions& options, std::uint64_t batches, std::uint64_t newest,
+                           std::optional<int> ended_epochs);
+
 class CheckpointSaver {
  public:
   // Checkpoints go below `run_directory`/checkpoints. `from`: position from which the run goes on; the first interval
   // begins there. `best`: best.safetensors, if an earlier process of the run wrote that; the checkpoint names it.
+  // `keeps_points`: the newest `keep_last` roll-back points are kept, too.
   CheckpointSaver(const std::filesystem::path& run_directory, const CheckpointOptions& options, ScoreOrder order,
-                  std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best);
+                  std::uint64_t from_batches, double from_seconds, std::optional<BestModel> best,
+                  bool keeps_points = false);
   ~CheckpointSaver();  // waits for a save under way
   CheckpointSaver(const CheckpointSaver&) = delete;
   CheckpointSaver& operator=(const CheckpointSaver&) = delete;
@@ -90,6 +98,7 @@ class CheckpointSaver {
   std::filesystem::path checkpoints_;
   CheckpointOptions options_;
   ScoreOrder order_;
+  bool keeps_points_;
   std::uint64_t last_batches_;
   double last_seconds_;
   std::optional<BestModel> best_;          // best.safetensors

@@ -172,7 +172,7 @@ void sweep_partial(const fs::path& checkpoints) {
   }
 }
 
-void retain(const fs::path& checkpoints, int keep_last, std::span<const std::uint64_t> best, const Warn& warn) {
+void retain(const fs::path& checkpoints, int keep_last, std::span<const std::uint64_t> kept, const Warn& warn) {
   ARBALEST_CHECK(keep_last >= 1);
   int verified = 0;
   for (const Candidate& candidate : candidates_in(checkpoints)) {
@@ -181,7 +181,7 @@ void retain(const fs::path& checkpoints, int keep_last, std::span<const std::uin
       continue;
     }
     if (verified == keep_last) {
-      if (std::ranges::find(best, candidate.batches) == best.end()) {
+      if (std::ranges::find(kept, candidate.batches) == kept.end()) {
         remove_checkpoint(checkpoints, candidate.path, warn);
       }
       continue;

@@ -39,7 +39,7 @@ std::filesystem::path set_aside(const std::filesystem::path& path, std::string_v
 // Removes `.partial-*` directories whose process is gone, and nothing else. What cannot be removed stays.
 void sweep_partial(const std::filesystem::path& checkpoints);
 
-// Keeps the newest `keep_last` checkpoints that verify, and those whose number of batches is in `best`; deletes the
+// Keeps the newest `keep_last` checkpoints that verify, and those whose number of batches is in `kept`; deletes the
 // others. Deletes nothing unless `keep_last` (at least 1) verify, so the newest verified one always stays. A checkpoint
 // is deleted by giving it a partial name, then removing the manifest, then the other files. A damaged one is renamed as
 // by newest_checkpoint. One that cannot be read or deleted stays, and `warn` is told its path. Throws as fail_write

@@ -36,6 +36,7 @@ struct RollbackState {
   int count = 0;
   double factor = 1.0;                         // of the learning rate, for all of them
   std::optional<std::uint64_t> to_batch = {};  // mini-batches of the checkpoint that it went back to last
+  std::uint64_t point = 0;                     // mini-batches of the newest roll-back point; 0: the run's start
 };
 
 // Tells best.safetensors from the best model of another point of the run.

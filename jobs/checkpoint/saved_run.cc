@@ -76,6 +76,14 @@ std::optional<double> score_of(const Checkpoint& checkpoint) {
   }
 }
 
+bool is_rollback_point(const Checkpoint& checkpoint) {
+  try {
+    return read_run_state(checkpoint, kStateFile).run.rollbacks.point == checkpoint.batches;
+  } catch (const engine::Error&) {
+    return false;
+  }
+}
+
 std::optional<BestModel> best_model_named_by(const Checkpoint& checkpoint) {
   try {
     return read_run_state(checkpoint, kStateFile).run.best_model;

@@ -77,6 +77,10 @@ std::filesystem::path write_saved_run(const std::filesystem::path& checkpoints, 
 // The score of the checkpoint's model; none if it was not evaluated, or if its state cannot be read.
 std::optional<double> score_of(const Checkpoint& checkpoint);
 
+// Whether the checkpoint is a roll-back point, so that its place follows from mini-batches only, and not from time or
+// from a request (RollbackState::point). False if its state cannot be read.
+bool is_rollback_point(const Checkpoint& checkpoint);
+
 // Returns what the checkpoint says about best.safetensors; none if it names none, or is damaged.
 std::optional<BestModel> best_model_named_by(const Checkpoint& checkpoint);
 

@@ -12,7 +12,7 @@ namespace arbalest::jobs {
 RunCheckpoints::RunCheckpoints(LiveRun& run) : run_(run), origin_(run.origin()) {
   if (run.leads()) {
     saver_.emplace(run.context.output_directory, run.job.checkpoint, run.scores.order(), batches(), run.seconds(),
-                   run.state.best_model);
+                   run.state.best_model, run.job.training.divergence.rolls_back);
   }
   if (run.world.size() == 1) return;
   shared_.emplace(run.world, run.context.output_directory);
@@ -22,7 +22,12 @@ RunCheckpoints::RunCheckpoints(LiveRun& run) : run_(run), origin_(run.origin()) 
 bool RunCheckpoints::is_due() const {
   const std::atomic<int>* requests = run_.context.save_requests;
   if (requests != nullptr && *requests != answered_requests_) return true;
-  return saver_ && saver_->is_due(batches(), run_.seconds(), std::nullopt);
+  return saver_ && (saver_->is_due(batches(), run_.seconds(), std::nullopt) || is_point_due(std::nullopt));
+}
+
+bool RunCheckpoints::is_point_due(std::optional<int> ended_epochs) const {
+  return run_.job.training.divergence.rolls_back &&
+         is_rollback_point_due(run_.job.checkpoint, batches(), run_.state.rollbacks.point, ended_epochs);
 }
 
 RunState RunCheckpoints::state_now() const {
@@ -79,7 +84,9 @@ void RunCheckpoints::begin_save() {
   if (run_.context.save_requests != nullptr) answered_requests_ = *run_.context.save_requests;
 }
 
-void RunCheckpoints::save(std::optional<double> score, bool is_best) {
+void RunCheckpoints::save(std::optional<double> score, bool is_best, std::optional<int> ended_epochs) {
+  std::uint64_t& point = run_.state.rollbacks.point;
+  if (is_rollback_point_due(run_.job.checkpoint, batches(), point, ended_epochs)) point = batches();
   std::optional<SavedRun> saved = copy();
   if (!saved) return;
   if (saver_) complete(*saved, score, is_best);
@@ -114,7 +121,7 @@ void RunCheckpoints::save_between_rounds() {
   begin_save();
   // The end of an epoch may have saved this point, with its evaluated model.
   if (decide(saver_ && !saver_->holds(batches()))) {
-    save(std::nullopt, /*is_best=*/false);
+    save(std::nullopt, /*is_best=*/false, /*ended_epochs=*/std::nullopt);
   } else {
     unsaved_.clear();
   }
@@ -124,9 +131,10 @@ void RunCheckpoints::save_after_epoch(bool is_last) {
   const std::optional<double> score = run_.scores.decisive_score();
   const bool is_best = decide(saver_ && score && saver_->is_best(*score));
   const bool is_asked = run_.world.any_of(is_last || is_due() ? 1 : 0) != 0;
-  if (is_asked || decide(saver_ && saver_->is_due(batches(), run_.seconds(), run_.state.epochs))) {
+  const int epochs = run_.state.epochs;
+  if (is_asked || is_point_due(epochs) || decide(saver_ && saver_->is_due(batches(), run_.seconds(), epochs))) {
     begin_save();
-    save(score, is_best);
+    save(score, is_best, epochs);
   } else if (is_best) {
     report(/*wait=*/true);
     scheduler::Tensors model;

@@ -57,9 +57,11 @@ class RunCheckpoints {
   RunState state_now() const;
   // Ends the save under way: there is memory for one copy of the state. Answers the requests so far.
   void begin_save();
-  // Saves a checkpoint. Call begin_save() before. `score`: of the present model, if it was just evaluated. In a run of
-  // one process a lack of memory is a warning.
-  void save(std::optional<double> score, bool is_best);
+  // Saves a checkpoint. Call begin_save() before. `score`: of the present model, if it was just evaluated.
+  // `ended_epochs`: set at the end of an epoch. In a run of one process a lack of memory is a warning.
+  void save(std::optional<double> score, bool is_best, std::optional<int> ended_epochs);
+  // Whether the run, which may go back, needs a point to go back to here.
+  bool is_point_due(std::optional<int> ended_epochs) const;
   std::optional<SavedRun> copy();
   // Completes what rank 0 writes.
   void complete(SavedRun& saved, std::optional<double> score, bool is_best) const;

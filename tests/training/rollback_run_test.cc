@@ -215,19 +215,80 @@ TEST_CASE("checkpoints within the rise of the loss, and those that led to a dive
   CHECK(jobs::find_rollback_point(checkpoints, {.last = all[0].batches}, warn)->path == all[0].path);
 }
 
+namespace {
+
+// The learning rate is highest at the ends of odd epochs: the loss rises there, and stays finite.
+const std::vector<std::string> kSpike = {
+    "model={ layers { name: 'logits' input: 'image' dense { units: 10 } } layers { name: 'loss' input: ['logits', "
+    "'label'] softmax_cross_entropy {} } layers { name: 'accuracy' input: ['logits', 'label'] accuracy {} } }",
+    "learning_rate={base: 60 with_learners: KEEP cyclic { epochs: 2 start_factor: 0.0001 rising: 0.5 }}",
+    "training.max_epochs=4",
+    "training.spike_factor=2",
+    "training.rollback_factor=0.001",
+    "optimizer={sgd { momentum: 0 }}",
+    "synchronization={sma {}}"};
+
+jobs::JobOptions spiking(const std::string& checkpoint) {
+  std::vector<std::string> settings = kSpike;
+  settings.push_back("checkpoint={" + checkpoint + "}");
+  return job_with(settings);
+}
+
+}  // namespace
+
+TEST_CASE("a run goes back to the same point whenever else it was saved", "[divergence]") {
+  const TemporaryDirectory seldom, often, in_parts;
+  const Part expected = train_part(spiking("every_minutes: 1000 keep_last: 1"), seldom.path());
+  REQUIRE(expected.rollbacks.size() == 1);
+  CHECK(expected.rollbacks.front().to_epoch >= 1.0);
+  const Part saved_often = train_part(spiking("every_minutes: 0.0003 keep_last: 1"), often.path());
+  REQUIRE(saved_often.rollbacks.size() == 1);
+  CHECK(saved_often.rollbacks.front().to_batch == expected.rollbacks.front().to_batch);
+  CHECK(saved_often.summary.model_sha256 == expected.summary.model_sha256);
+  std::size_t rollbacks = 0;
+  Part part;
+  do {
+    part = train_part(spiking("every_minutes: 1000 keep_last: 1"), in_parts.path(), 130);
+    rollbacks += part.rollbacks.size();
+  } while (part.summary.status == RunStatus::kStopped);
+  CHECK(rollbacks == 1);
+  CHECK(part.summary.model_sha256 == expected.summary.model_sha256);
+}
+
+TEST_CASE("a run that was saved by time only goes back to the newest of its checkpoints", "[divergence]") {
+  const TrainedRun trained;
+  const auto& [output, checkpoints, all] = trained;
+  for (const jobs::Checkpoint& each : all) {
+    jobs::SavedRun saved = jobs::read_saved_run(jobs::open_checkpoint(each.path));
+    CHECK(jobs::is_rollback_point(each));
+    saved.model = jobs::read_saved_model(jobs::open_checkpoint(each.path));
+    saved.run.rollbacks.point = 1;
+    jobs::write_saved_run(checkpoints, saved);
+    CHECK_FALSE(jobs::is_rollback_point(jobs::open_checkpoint(each.path)));
+  }
+  const auto warn = [](const std::string& text) { FAIL_CHECK(text); };
+  CHECK(jobs::find_rollback_point(checkpoints, {}, warn)->path == all[3].path);
+}
+
+TEST_CASE("checkpoints that are no points are passed over if there is a point", "[divergence]") {
+  const TrainedRun trained;
+  const auto& [output, checkpoints, all] = trained;
+  for (const std::size_t later : {2U, 3U}) {
+    jobs::SavedRun saved = jobs::read_saved_run(jobs::open_checkpoint(all[later].path));
+    saved.model = jobs::read_saved_model(jobs::open_checkpoint(all[later].path));
+    saved.run.rollbacks.point = all[1].batches;
+    jobs::write_saved_run(checkpoints, saved);
+  }
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& text) { warnings.push_back(text); };
+  CHECK(jobs::find_rollback_point(checkpoints, {}, warn)->path == all[1].path);
+  REQUIRE(warnings.size() == 2);
+  CHECK_THAT(warnings[0], ContainsSubstring("is later than the point that the run goes back to"));
+}
+
 TEST_CASE("a lasting spike of the loss takes the run back, too", "[divergence]") {
-  // The learning rate is highest at the ends of odd epochs: the loss rises there, and stays finite.
-  const std::vector<std::string> settings = {
-      "model={ layers { name: 'logits' input: 'image' dense { units: 10 } } layers { name: 'loss' input: ['logits', "
-      "'label'] softmax_cross_entropy {} } layers { name: 'accuracy' input: ['logits', 'label'] accuracy {} } }",
-      "learning_rate={base: 60 with_learners: KEEP cyclic { epochs: 2 start_factor: 0.0001 rising: 0.5 }}",
-      "training.max_epochs=4",
-      "training.spike_factor=2",
-      "training.rollback_factor=0.001",
-      "optimizer={sgd { momentum: 0 }}",
-      "synchronization={sma {}}"};
   const TemporaryDirectory output;
-  const Part part = train_part(job_with(settings), output.path());
+  const Part part = train_part(job_with(kSpike), output.path());
   // It ends with the large weights of the point that it went back to.
   CHECK(part.summary.status == RunStatus::kDiverged);
   CHECK_THAT(part.summary.message, ContainsSubstring("the mean training loss of the last epoch"));

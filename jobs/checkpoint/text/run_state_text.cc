@@ -157,6 +157,7 @@ std::string run_state_text(const SavedRun& saved) {
   message.mutable_rollbacks()->set_count(run.rollbacks.count);
   message.mutable_rollbacks()->set_factor(run.rollbacks.factor);
   if (run.rollbacks.to_batch) message.mutable_rollbacks()->set_to_batch(*run.rollbacks.to_batch);
+  message.mutable_rollbacks()->set_point(run.rollbacks.point);
   if (run.untrained_loss) message.set_untrained_loss(*run.untrained_loss);
   if (run.epoch_loss) message.set_epoch_loss(*run.epoch_loss);
   for (const LearnerStep& step : run.learners) {
@@ -205,8 +206,9 @@ SavedRun saved_run_of(const v1::RunState& message) {
   run.first_skipped = message.first_skipped();
   read_scores(message.scores(), run);
   run.plateau = read_plateau(message);
-  if (message.has_rollbacks()) run.rollbacks = {message.rollbacks().count(), message.rollbacks().factor(), {}};
+  if (message.has_rollbacks()) run.rollbacks = {message.rollbacks().count(), message.rollbacks().factor()};
   if (message.rollbacks().has_to_batch()) run.rollbacks.to_batch = message.rollbacks().to_batch();
+  run.rollbacks.point = message.rollbacks().has_point() ? message.rollbacks().point() : message.batches();
   if (message.has_untrained_loss()) run.untrained_loss = message.untrained_loss();
   if (message.has_epoch_loss()) run.epoch_loss = message.epoch_loss();
   run.metrics_bytes = message.metrics_bytes();

@@ -78,7 +78,7 @@ void restore(LiveRun& run, SavedRun& saved) {
   state.skipped_examples = before.skipped_examples;  // the rings count on
   state.first_skipped = before.first_skipped;
   state.rollbacks = {before.rollbacks.count + 1, before.rollbacks.factor * run.job.training.divergence.rollback_factor,
-                     saved.training.batches};
+                     saved.training.batches, saved.training.batches};
   if (target_of(saved.job_text) != run.job.training.target_accuracy) state.time_to_accuracy_seconds.reset();
   run.scores.forget();
   run.scores.continue_from(state.scores);

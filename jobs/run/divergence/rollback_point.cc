@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -30,9 +31,25 @@ bool has_finite_learner(const SavedRun& saved, std::size_t number) {
   return is_finite(training.learners[number]);
 }
 
-bool is_too_late(const SavedRun& saved, const RollbackLimits& limits) {
+bool are_beyond(std::uint64_t batches, const RollbackLimits& limits) {
+  return batches > limits.before || batches == limits.last;
+}
+
+// A run that was given points to go back to only late in its life, or never, goes back to any checkpoint.
+bool has_point(const std::vector<Checkpoint>& checkpoints, const RollbackLimits& limits) {
+  return std::ranges::any_of(checkpoints, [&](const Checkpoint& checkpoint) {
+    return !are_beyond(checkpoint.batches, limits) && is_rollback_point(checkpoint);
+  });
+}
+
+// Returns why no run goes back to this checkpoint; "" if one may.
+std::string unfitness(const SavedRun& saved, const RollbackLimits& limits, bool needs_point) {
   const std::uint64_t batches = saved.training.batches;
-  return batches > limits.before || batches == limits.last || saved.training.losses.high_windows > 0;
+  if (are_beyond(batches, limits) || saved.training.losses.high_windows > 0) {
+    return "leads to a divergence again, or was saved while the loss rose";
+  }
+  if (needs_point && saved.run.rollbacks.point != batches) return "is later than the point that the run goes back to";
+  return "";
 }
 
 }  // namespace
@@ -54,14 +71,14 @@ std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& ch
   while (const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints, warn)) {
     RollbackPoint point{read_saved_run(*newest), newest->path};
     point.saved.model = read_saved_model(*newest);
-    const bool is_only = list_checkpoints(checkpoints).size() == 1;
+    const std::vector<Checkpoint> all = list_checkpoints(checkpoints);
     const bool finite = is_finite(point.saved);
-    if (finite && (is_only || !is_too_late(point.saved, limits))) return point;
+    std::string unfit = "holds numbers that are not finite";
+    if (finite) unfit = all.size() == 1 ? "" : unfitness(point.saved, limits, has_point(all, limits));
+    if (unfit.empty()) return point;
     const std::filesystem::path aside = set_aside(newest->path, finite ? "diverged" : "not-finite");
-    warn(fmt::format(
-        "the checkpoint '{}' {}, so no run goes on from it; it is now '{}'", newest->path.string(),
-        finite ? "leads to a divergence again, or was saved while the loss rose" : "holds numbers that are not finite",
-        aside.filename().string()));
+    warn(fmt::format("the checkpoint '{}' {}, so no run goes on from it; it is now '{}'", newest->path.string(), unfit,
+                     aside.filename().string()));
   }
   return std::nullopt;
 }

@@ -27,10 +27,10 @@ struct RollbackLimits {
   std::optional<std::uint64_t> last = {};  // the run went back there before, and has diverged again
 };
 
-// The newest checkpoint below `checkpoints` that verifies, is_finite() and is not too late; none if there is no such
-// checkpoint. Newer ones are renamed, so that no run goes on from them: damaged ones as by newest_checkpoint(), the
-// others to `<number>.not-finite` or `<number>.diverged`. `warn` is told each. Throws kCheckpoint for a newer one that
-// cannot be read, and passes on errors of renaming.
+// The newest checkpoint below `checkpoints` that verifies, is_finite(), is not too late and is a roll-back point, if
+// any is one (saved_run.h); none if there is no such checkpoint. Newer ones are renamed, so that no run goes on from
+// them: damaged ones as by newest_checkpoint(), the others to `<number>.not-finite` or `<number>.diverged`. `warn` is
+// told each. Throws kCheckpoint for a newer one that cannot be read, and passes on errors of renaming.
 std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& checkpoints, const RollbackLimits& limits,
                                                  const std::function<void(const std::string&)>& warn);
 
