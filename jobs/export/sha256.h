@@ -1,4 +1,4 @@
-// SHA-256 of a stream of bytes (OpenSSL).
+// SHA-256 of a stream of bytes (OpenSSL), and SHA-1, which formats of others ask for.
 #pragma once
 
 #include <cstddef>
@@ -8,22 +8,35 @@
 #include <string>
 
 struct evp_md_ctx_st;
+struct evp_md_st;
 
 namespace arbalest::jobs {
 
-class Sha256 {
+class Digest {
  public:
-  Sha256();
-
   void update(std::span<const std::byte> bytes);
-  // 64 lower-case hexadecimal digits. Nothing may be added afterwards.
+  // Lower-case hexadecimal digits: 64 of SHA-256, 40 of SHA-1. Nothing may be added afterwards.
   std::string finish();
+
+ protected:
+  explicit Digest(const evp_md_st* kind);
 
  private:
   struct Release {
     void operator()(evp_md_ctx_st* context) const;
   };
   std::unique_ptr<evp_md_ctx_st, Release> context_;
+};
+
+class Sha256 final : public Digest {
+ public:
+  Sha256();
+};
+
+// Finds damage; it is no protection against forgery.
+class Sha1 final : public Digest {
+ public:
+  Sha1();
 };
 
 // The SHA-256 of a file. Throws kData if it cannot be read.

@@ -1,5 +1,6 @@
 """Damaged and hostile ONNX files are refused with a clear message and the right exit code, and nothing is left behind."""
 
+import hashlib
 import os
 import pathlib
 import resource
@@ -322,6 +323,21 @@ class HostileImport(unittest.TestCase):
         self.refuse(with_data(location="data/good", offset=4, length=73), 5, "73 bytes, but the shape needs 72")
         self.file.write_bytes(with_data(location="data/good", offset=4, length=72))
         self.check_weights()
+
+    def test_checksums_of_external_data(self):
+        """The checksum is the SHA-1 of the whole file (onnx.proto)."""
+        self.write_data(self.folder / "good")
+        right = hashlib.sha1((self.folder / "good").read_bytes()).hexdigest()
+        for checksum in (right, right.upper()):
+            self.file.write_bytes(with_data(location="good", offset=4, checksum=checksum))
+            self.check_weights()
+        wrong = hashlib.sha1(b"other").hexdigest()
+        self.refuse(with_data(location="good", offset=4, checksum=wrong), 5, f"its SHA-1 is {right}, and the model says {wrong}")
+        for checksum in ("12", "z" * 40, "\x1b[31m" + "0" * 35):
+            self.refuse(with_data(location="good", offset=4, checksum=checksum), 5, "is no SHA-1 in hexadecimal digits")
+        with (self.folder / "sparse").open("wb") as file:
+            file.truncate(2**39)
+        self.refuse(with_data(location="sparse", offset=4, checksum=right), 5, "too large to compare its checksum")
 
     def test_links_to_external_data_in_the_folder(self):
         self.write_data(self.folder / "data" / "good")

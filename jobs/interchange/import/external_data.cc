@@ -10,9 +10,12 @@
 #include <span>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "engine/error.h"
 #include "jobs/export/regular_file.h"
+#include "jobs/export/sha256.h"
+#include "jobs/messages/text_encoding.h"
 
 namespace arbalest::jobs {
 
@@ -27,6 +30,7 @@ namespace {
 struct Place {
   std::string location;
   std::uint64_t offset = 0;
+  std::string checksum = {};  // "": the tensor names none
 };
 
 std::uint64_t number_of(const onnx::Tensor& tensor, const onnx::Entry& entry) {
@@ -44,6 +48,7 @@ Place place_of(const onnx::Tensor& tensor, std::uint64_t bytes) {
   Place place;
   for (const onnx::Entry& entry : tensor.external_data()) {
     if (entry.key() == "location") place.location = entry.value();
+    if (entry.key() == "checksum") place.checksum = entry.value();
     if (entry.key() == "offset") place.offset = number_of(tensor, entry);
     if (entry.key() != "length") continue;
     const std::uint64_t length = number_of(tensor, entry);
@@ -141,7 +146,37 @@ RegularFile ExternalData::open_file(const std::string& location) const {
   return open_below(root.descriptor(), inner);
 }
 
-void ExternalData::load(onnx::Tensor& tensor, std::uint64_t bytes) const {
+// A file holds the data of many tensors, so it is read once for all of their checksums.
+void ExternalData::check(RegularFile& file, const std::string& location, const std::string& checksum) {
+  std::string lower = checksum;
+  std::ranges::transform(lower, lower.begin(), [](char c) { return c >= 'A' && c <= 'F' ? char(c - 'A' + 'a') : c; });
+  constexpr std::size_t kDigits = 40;
+  if (lower.size() != kDigits || lower.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw FileError(0,
+                    fmt::format("its checksum '{}' is no SHA-1 in hexadecimal digits", shortened(printable(checksum))));
+  }
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 38U;  // a sparse file may claim any size
+  if (file.size() > kMostBytes)
+    throw FileError(0, "it is too large to compare its checksum; store the weights in the model");
+  auto found = checksums_.find(location);
+  if (found == checksums_.end()) {
+    Sha1 sha;
+    std::vector<std::byte> piece(1U << 20U);
+    for (std::uint64_t at = 0; at < file.size();) {
+      const auto count = static_cast<std::size_t>(std::min<std::uint64_t>(piece.size(), file.size() - at));
+      file.read_at(at, std::span(piece).first(count));
+      sha.update(std::span(piece).first(count));
+      at += count;
+    }
+    found = checksums_.emplace(location, sha.finish()).first;
+  }
+  if (found->second == lower) return;
+  throw FileError(0, fmt::format("its SHA-1 is {}, and the model says {}: it is damaged, or belongs to another model; "
+                                 "fetch both files again",
+                                 found->second, lower));
+}
+
+void ExternalData::load(onnx::Tensor& tensor, std::uint64_t bytes) {
   const Place place = place_of(tensor, bytes);
   try {
     RegularFile file = open_file(place.location);
@@ -149,6 +184,7 @@ void ExternalData::load(onnx::Tensor& tensor, std::uint64_t bytes) const {
       throw FileError(
           0, fmt::format("it has {} bytes, but the tensor needs {} from byte {} on", file.size(), bytes, place.offset));
     }
+    if (!place.checksum.empty()) check(file, place.location, place.checksum);
     std::string data(bytes, '\0');
     file.read_at(place.offset, std::as_writable_bytes(std::span(data)));
     tensor.set_raw_data(std::move(data));

@@ -109,7 +109,7 @@ void sort_nodes(onnx::Graph& graph) {
   graph.mutable_node()->Swap(&sorted);
 }
 
-void load_external(onnx::Tensor& tensor, const ExternalData& data) {
+void load_external(onnx::Tensor& tensor, ExternalData& data) {
   if (tensor.data_location() == onnx::Tensor::EXTERNAL) data.load(tensor, raw_bytes(tensor));
 }
 
@@ -145,7 +145,7 @@ void check_size(const std::vector<onnx::Tensor*>& tensors) {
 void load_external(onnx::Graph& graph, const std::filesystem::path& path) {
   const std::vector<onnx::Tensor*> tensors = tensors_of(graph);
   check_size(tensors);
-  const ExternalData data(path);
+  ExternalData data(path);
   for (onnx::Tensor* tensor : tensors) load_external(*tensor, data);
 }
 
