@@ -83,6 +83,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     layouts_.push_back(step.op->traits().output);
     ARBALEST_CHECK(layouts_.back().shape() == shapes[at(node.output)]);
     ARBALEST_CHECK(step.op->traits().parameters.size() == specs.size());
+    ARBALEST_CHECK(options.parameters == nullptr || step.op->traits().parameters == prepare.parameters);
     for (std::size_t p = 0; p < specs.size(); ++p) {
       ParameterSpec spec = specs[p];
       if (std::ranges::count(options.without_decay, spec.kind) > 0) spec.decay_multiplier = 0.0F;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "engine/buffer.h"
@@ -48,6 +50,9 @@ class Device {
 
   // The contiguous layout in canonical order (NCHW), without padding.
   virtual Layout plain_layout(const Shape& shape, DType dtype) const = 0;
+  // The layout of these NativeLayout::numbers(), which may come from a device of another process. Throws
+  // ErrorKind::kDevice if they are not those of a parameter's layout of this kind of device.
+  virtual Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) const = 0;
   // Copies `source` to `target`, and converts the layout and between float32 and bfloat16. Both may be memory of the
   // host or of the device, and have the same shape; CUDA also takes weights of a dense layer in another shape with as
   // many elements in canonical order. Padding of the target becomes zero. Blocks the host until the copy is complete.

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/dtype.h"
 #include "engine/shape.h"
@@ -15,6 +17,8 @@ class NativeLayout {
  public:
   virtual ~NativeLayout() = default;
   virtual bool equals(const NativeLayout& other) const = 0;
+  // The numbers that tell this layout from others of its shape and type (Device::layout_of).
+  virtual std::vector<std::int64_t> numbers() const = 0;
 };
 
 class Layout {

@@ -1,8 +1,12 @@
 #include "dataflow/input/dataset.h"
 
+#include <fmt/format.h>
+
 #include "engine/error.h"
 
 namespace arbalest::dataflow {
+
+std::string Dataset::record(std::int64_t example) const { return fmt::format("{}: example {}", name(), example); }
 
 std::int32_t class_of(const Dataset& data, std::int64_t example) {
   ARBALEST_CHECK(!data.description().predicts_numbers());

@@ -10,6 +10,7 @@
 
 #include "dataflow/input/input_description.h"
 #include "dataflow/input/input_tensor.h"
+#include "dataflow/input/read_log.h"
 #include "engine/ops/augmentation.h"
 
 namespace arbalest::dataflow {
@@ -62,6 +63,15 @@ class Dataset {
 
   // Whether mini-batches leave out an example whose read() throws ErrorKind::kData.
   virtual bool skips_unreadable() const noexcept { return false; }
+
+  // Whether read() reads some of the examples from files, rather than from memory.
+  virtual bool reads_files() const noexcept { return false; }
+  // From here on the dataset notes what it reads from files. Call it before the reads that are to be noted.
+  virtual void begin_read_log() const {}
+  // Returns the examples that were read from files since the last call, in ascending order.
+  virtual std::vector<ReadExample> take_read_log() const { return {}; }
+  // Names an example in messages: its file, or its place in one.
+  virtual std::string record(std::int64_t example) const;
 
   // What reading has shown so far that the user should know: one line for each kind of problem.
   virtual std::vector<std::string> warnings() const { return {}; }

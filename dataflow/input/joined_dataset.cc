@@ -32,6 +32,22 @@ class JoinedDataset final : public Dataset {
     behind < 0 ? first_->read_label(example, label) : second_->read_label(behind, label);
   }
   bool skips_unreadable() const noexcept override { return first_->skips_unreadable() || second_->skips_unreadable(); }
+  bool reads_files() const noexcept override { return first_->reads_files() || second_->reads_files(); }
+  void begin_read_log() const override {
+    first_->begin_read_log();
+    second_->begin_read_log();
+  }
+  std::vector<ReadExample> take_read_log() const override {
+    std::vector<ReadExample> all = first_->take_read_log();
+    for (const ReadExample& read : second_->take_read_log()) {
+      all.push_back({read.example + static_cast<std::uint32_t>(first_->size()), read.checksum});
+    }
+    return all;
+  }
+  std::string record(std::int64_t example) const override {
+    const std::int64_t behind = example - first_->size();
+    return behind < 0 ? first_->record(example) : second_->record(behind);
+  }
   std::vector<std::string> warnings() const override {
     std::vector<std::string> all = first_->warnings();
     for (std::string& text : second_->warnings()) all.push_back(std::move(text));

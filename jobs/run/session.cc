@@ -17,6 +17,7 @@
 #include "jobs/run/data/dataset_loading.h"
 #include "jobs/run/data/dataset_placement.h"
 #include "jobs/run/memory_forecast.h"
+#include "jobs/run/processes/shared_layout.h"
 #include "jobs/run/processes/shared_results.h"
 
 namespace arbalest::jobs {
@@ -59,7 +60,7 @@ std::vector<engine::ExchangePlace> connect_split(const JobOptions& job,
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
     std::span<const engine::ExchangePlace> places, const std::vector<dataflow::ResidentData>& training_data,
-    const std::vector<dataflow::ResidentData>& evaluation_data) {
+    const std::vector<dataflow::ResidentData>& evaluation_data, const dataflow::ParameterLayout* layout) {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const learners::PoolOptions options{.batch = job.training.batch_size,
@@ -76,7 +77,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
                                                     .evaluation_data = data_on(d, evaluation_data),
                                                     .measures_statistics = job.training.reestimates_statistics,
                                                     .evaluates_own_weights = job.reports_loss_gap}};
-    const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &pools.front()->training_plan().parameters();
+    if (d > 0) layout = &pools.front()->training_plan().parameters();
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
   }
@@ -91,7 +92,16 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
     for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
   });
   const std::vector<engine::ExchangePlace> places = connect_split(job, devices_, processes);
-  together(processes, [&] { open_here(job, data_root, input, places, processes); });
+  std::optional<AvailableMemory> available;
+  together(processes, [&] {
+    available.emplace(devices_, processes.local_size());
+    load_data(job, data_root, input, engine::host::MemoryBudget(processes.local_size()));
+    if (processes.size() == 1) return;
+    training_data_->begin_read_log();  // before rings read
+    evaluation_data_->begin_read_log();
+  });
+  make_shared_pools(job, places, processes);
+  together(processes, [&] { fit(job, *available, processes); });
   const std::int64_t batches_per_epoch = training_order_->batches_per_epoch();
   collective_ = engine::make_collective(devices_, processes);
   std::vector<sma::Options> switches = schemes_of(job);
@@ -113,11 +123,25 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
       pools_, *collective_, processes);
 }
 
-void Session::open_here(const JobOptions& job, const std::string& data_root, Input input,
-                        std::span<const engine::ExchangePlace> places, const engine::process::World& processes) {
-  const AvailableMemory available(devices_, processes.local_size());
-  load_data(job, data_root, input, engine::host::MemoryBudget(processes.local_size()));
-  pools_ = make_pools(job, devices_, places, resident_training_data_, resident_evaluation_data_);
+void Session::make_shared_pools(const JobOptions& job, std::span<const engine::ExchangePlace> places,
+                                engine::process::World& processes) {
+  const auto make = [&](const dataflow::ParameterLayout* layout) {
+    pools_ = make_pools(job, devices_, places, resident_training_data_, resident_evaluation_data_, layout);
+  };
+  const auto layout = [&]() -> const dataflow::ParameterLayout& {
+    return pools_.front()->training_plan().parameters();
+  };
+  together(processes, [&] { make(nullptr); });
+  const std::optional<dataflow::ParameterLayout> of_all = layout_of_all(processes, device(), layout());
+  together(processes, [&] {
+    if (of_all) make(&*of_all);
+  });
+  require_same_layout(processes, layout(), job.training.precision);
+  const std::string warning = warning_of_unlike_kernels(processes, job.devices.front());
+  if (!warning.empty() && processes.rank() == 0) warnings_.push_back(warning);
+}
+
+void Session::fit(const JobOptions& job, const AvailableMemory& available, const engine::process::World& processes) {
   const SplitSizes sizes = split_sizes();
   const MemoryForecast forecast(job, pools_, sizes, available, processes.rank(), processes.size());
   forecast.check();

@@ -22,18 +22,21 @@
 
 namespace arbalest::jobs {
 
+struct AvailableMemory;  // memory_forecast.h
+
 // Connects the devices of a job that is split over the devices of all processes. Returns the place of each device; none
 // if the job is not split. A call of World's operations.
 std::vector<engine::ExchangePlace> connect_split(const JobOptions& job,
                                                  std::span<const std::unique_ptr<engine::Device>> devices,
                                                  engine::process::World& world);
 
-// Makes a pool for each of the job's devices, whose places are those of connect_split(). The data, by device or none,
-// must outlive the pools.
+// Makes a pool for each of the job's devices, whose places are those of connect_split(). All have the layout of
+// parameters that is given, or else the one that the first device prefers. The data, by device or none, must outlive
+// the pools.
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
     std::span<const engine::ExchangePlace> places, const std::vector<dataflow::ResidentData>& training_data = {},
-    const std::vector<dataflow::ResidentData>& evaluation_data = {});
+    const std::vector<dataflow::ResidentData>& evaluation_data = {}, const dataflow::ParameterLayout* layout = nullptr);
 
 class Session {
  public:
@@ -92,9 +95,11 @@ class Session {
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
-  // Opens what needs no other process, once the devices are open and connected.
-  void open_here(const JobOptions& job, const std::string& data_root, Input input,
-                 std::span<const engine::ExchangePlace> places, const engine::process::World& processes);
+  // Makes the pools, with one layout of parameters in all processes. A call of World's operations.
+  void make_shared_pools(const JobOptions& job, std::span<const engine::ExchangePlace> places,
+                         engine::process::World& processes);
+  // Finds out how many learners fit, and makes the rings.
+  void fit(const JobOptions& job, const AvailableMemory& available, const engine::process::World& processes);
   void load_data(const JobOptions& job, const std::string& data_root, Input input,
                  const engine::host::MemoryBudget& budget);
   void load_sets(const JobOptions& job, const std::string& data_root, const engine::host::MemoryBudget& budget);

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "engine/error.h"
@@ -18,6 +19,7 @@
 #include "jobs/run/live/skip_watch.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/processes/agreement.h"
+#include "jobs/run/processes/shared_data.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/run_checkpoints.h"
 #include "jobs/run/sparse/sparse_trainer.h"
@@ -71,6 +73,8 @@ class Trainer {
     run_.enter(Phase::kLoading);
     run_.tell(&RunObserver::on_prepare);
     open_run(run_);
+    training_reads_.emplace(run_.world, run_.session->training_data());
+    evaluation_reads_.emplace(run_.world, run_.session->evaluation_data());
     if (is_new) {
       changes_.begin();
     } else {
@@ -216,6 +220,8 @@ class Trainer {
     skips_.begin_evaluation();
     run_.scores.evaluate(*run_.session);
     skips_.check_evaluation();
+    training_reads_->compare();
+    evaluation_reads_->compare();
     const double evaluation_seconds = run_.seconds_since(evaluation_start);
     const double elapsed = run_.seconds();
     const bool reached = run_.scores.count_epoch();
@@ -247,6 +253,8 @@ class Trainer {
   Agreement agreement_{run_.world};
   RoundChanges changes_{run_};
   SkipWatch skips_{run_};
+  std::optional<SharedReads> training_reads_;    // from open() on
+  std::optional<SharedReads> evaluation_reads_;  // from open() on
   std::unique_ptr<RunCheckpoints> checkpoints_;  // null: there are none
   LiveRun::Clock::time_point epoch_start_;       // less the seconds of earlier processes of the run
   LiveRun::Clock::time_point training_start_;

@@ -32,6 +32,10 @@ class ForwardingDevice : public engine::Device {
   engine::Layout plain_layout(const engine::Shape& shape, engine::DType dtype) const override {
     return device_->plain_layout(shape, dtype);
   }
+  engine::Layout layout_of(const engine::Shape& shape, engine::DType dtype,
+                           std::span<const std::int64_t> numbers) const override {
+    return device_->layout_of(shape, dtype, numbers);
+  }
   void convert(const engine::Layout& source_layout, const void* source, const engine::Layout& target_layout,
                void* target) override {
     device_->convert(source_layout, source, target_layout, target);

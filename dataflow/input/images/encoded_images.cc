@@ -29,8 +29,21 @@ EncodedImages::EncodedImages(std::string name, const InputDescription& descripti
       rules_(rules),
       on_unreadable_(on_unreadable) {}
 
+std::vector<std::uint8_t> EncodedImages::read_file(std::int64_t example) const {
+  if (!log_.is_on()) return examples_->read(example);
+  std::vector<std::uint8_t> file;
+  try {
+    file = examples_->read(example);
+  } catch (const Error&) {
+    log_.note(example, {});  // another process may be able to read it
+    throw;
+  }
+  log_.note(example, file);
+  return file;
+}
+
 void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
-  const std::vector<std::uint8_t> file = examples_->read(example);
+  const std::vector<std::uint8_t> file = read_file(example);
   const ImageSides target{static_cast<int>(description_.image()[2]), static_cast<int>(description_.image()[1])};
   CropBox box;
   const auto choose = [&](ImageSides sides) {

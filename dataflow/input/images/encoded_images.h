@@ -71,6 +71,10 @@ class EncodedImages final : public Dataset {
     label.as<std::int32_t>().front() = examples_->label(example);
   }
   bool skips_unreadable() const noexcept override { return on_unreadable_ == OnUnreadable::kSkip; }
+  bool reads_files() const noexcept override { return true; }
+  void begin_read_log() const override { log_.begin(); }
+  std::vector<ReadExample> take_read_log() const override { return log_.take(); }
+  std::string record(std::int64_t example) const override { return examples_->record(example); }
   // Names the images that were read although their EXIF orientation is damaged: how many, and the first.
   std::vector<std::string> warnings() const override;
 
@@ -88,6 +92,7 @@ class EncodedImages final : public Dataset {
                                          const SkipLimit& limit = {}) const;
 
  private:
+  std::vector<std::uint8_t> read_file(std::int64_t example) const;
   void decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const;
 
   std::string name_;
@@ -97,6 +102,7 @@ class EncodedImages final : public Dataset {
   Framing framing_;
   PixelRules rules_;
   OnUnreadable on_unreadable_;
+  mutable ReadLog log_;
   mutable std::mutex mutex_;
   mutable std::map<std::int64_t, std::string> damaged_orientations_;  // by example: what is damaged
 };

@@ -102,6 +102,10 @@ Layout CpuDevice::plain_layout(const Shape& shape, DType dtype) const {
   return translate_errors([&] { return make_layout(plain_descriptor(shape, dtype)); });
 }
 
+Layout CpuDevice::layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) const {
+  return translate_errors([&] { return cpu::layout_of(shape, dtype, numbers); });
+}
+
 void CpuDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
   // Dense weights are [units, features] on this device, as in files.
   ARBALEST_CHECK(source_layout.shape() == target_layout.shape());

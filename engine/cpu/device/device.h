@@ -26,6 +26,7 @@ class CpuDevice final : public Device {
   std::size_t stream_bytes(const StreamOptions&) const override { return 0; }
   std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) override;
   Layout plain_layout(const Shape& shape, DType dtype) const override;
+  Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) const override;
   void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) override;
 
  private:

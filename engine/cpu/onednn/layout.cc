@@ -1,6 +1,7 @@
 #include "engine/cpu/onednn/layout.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/error.h"
 
@@ -24,11 +25,66 @@ class DnnlLayout final : public NativeLayout {
     const auto* same_kind = dynamic_cast<const DnnlLayout*>(&other);
     return same_kind != nullptr && same_kind->descriptor == descriptor;
   }
+  std::vector<std::int64_t> numbers() const override;
 
   const dnnl::memory::desc descriptor;
 };
 
+// Calls `take` for each number of a blocked tensor, after the number of axes and of blocks, in the order of
+// DnnlLayout::numbers().
+template <typename Tensor, typename Take>
+void for_each_number(Tensor& data, const Take& take) {
+  auto& blocking = data.format_desc.blocking;
+  for (int axis = 0; axis < data.ndims; ++axis) {
+    take(data.dims[axis]);
+    take(data.padded_dims[axis]);
+    take(blocking.strides[axis]);
+  }
+  for (int block = 0; block < blocking.inner_nblks; ++block) {
+    take(blocking.inner_idxs[block]);
+    take(blocking.inner_blks[block]);
+  }
+}
+
+// Whether these numbers of axes and blocks are such that the others tell all of the layout.
+bool is_blocked(const dnnl_memory_desc_t& data) {
+  return data.format_kind == dnnl_blocked && data.offset0 == 0 && data.extra.flags == dnnl_memory_extra_flag_none;
+}
+
+std::vector<std::int64_t> DnnlLayout::numbers() const {
+  const dnnl_memory_desc_t& data = descriptor.data;
+  ARBALEST_CHECK(is_blocked(data));
+  std::vector<std::int64_t> found = {data.ndims, data.format_desc.blocking.inner_nblks};
+  for_each_number(data, [&](dnnl_dim_t number) { found.push_back(number); });
+  return found;
+}
+
 }  // namespace
+
+Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) {
+  const auto require = [](bool fits) {
+    if (!fits) fail(ErrorKind::kDevice, "no layout of a CPU has these numbers");
+  };
+  require(numbers.size() >= 2 && numbers[0] > 0 && numbers[0] <= DNNL_MAX_NDIMS && numbers[1] >= 0 &&
+          numbers[1] <= DNNL_MAX_NDIMS && std::cmp_equal(numbers.size(), 2 + 3 * numbers[0] + 2 * numbers[1]));
+  dnnl_memory_desc_t data{};
+  data.ndims = static_cast<int>(numbers[0]);
+  data.data_type = static_cast<dnnl_data_type_t>(native_type(dtype));
+  data.format_kind = dnnl_blocked;
+  data.format_desc.blocking.inner_nblks = static_cast<int>(numbers[1]);
+  std::size_t next = 2;
+  std::int64_t elements = 1;
+  for_each_number(data, [&](dnnl_dim_t& number) {
+    number = numbers[next++];
+    require(number >= 0);
+  });
+  for (int axis = 0; axis < data.ndims; ++axis) elements *= data.dims[axis];
+  for (int block = 0; block < data.format_desc.blocking.inner_nblks; ++block) {
+    require(data.format_desc.blocking.inner_idxs[block] < data.ndims);
+  }
+  require(elements == shape.elements());
+  return make_layout(dnnl::memory::desc(data), shape);
+}
 
 dnnl::memory::desc descriptor(const Layout& layout) {
   const auto* native = dynamic_cast<const DnnlLayout*>(layout.native());

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include <dnnl.hpp>
 
@@ -16,6 +17,8 @@ Layout make_layout(const dnnl::memory::desc& descriptor);
 // For descriptors in which oneDNN splits an axis: it describes weights of grouped convolutions as [groups, out /
 // groups, in / groups, h, w].
 Layout make_layout(const dnnl::memory::desc& descriptor, const Shape& shape);
+// See Device::layout_of.
+Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers);
 dnnl::memory::data_type native_type(DType dtype);
 DType dtype_of(const dnnl::memory::desc& tensor);
 // Returns the layout with elements of another type: weights and their rounded copy have one layout.

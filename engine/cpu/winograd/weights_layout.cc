@@ -14,6 +14,7 @@ class WinogradLayout final : public NativeLayout {
   bool equals(const NativeLayout& other) const override {
     return dynamic_cast<const WinogradLayout*>(&other) != nullptr;  // the shape tells the rest
   }
+  std::vector<std::int64_t> numbers() const override { return {}; }
 };
 
 std::int64_t floats_of(const Shape& weights) { return kTileTerms * weights[1] * tile_blocks(weights[0]) * kTileBlock; }

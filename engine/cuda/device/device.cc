@@ -82,6 +82,10 @@ Layout CudaDevice::plain_layout(const Shape& shape, DType dtype) const {
   return make_layout(shape, dtype, Order::kCanonical);
 }
 
+Layout CudaDevice::layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) const {
+  return cuda::layout_of(shape, dtype, numbers);
+}
+
 void CudaDevice::convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) {
   make_current();
   std::vector<std::byte> read(source_layout.bytes()), written(target_layout.bytes());

@@ -13,6 +13,7 @@ class CudaLayout final : public NativeLayout {
     const auto* same_kind = dynamic_cast<const CudaLayout*>(&other);
     return same_kind != nullptr && same_kind->order == order;
   }
+  std::vector<std::int64_t> numbers() const override { return {static_cast<std::int64_t>(order)}; }
 
   const Order order;
 };
@@ -26,6 +27,13 @@ Layout make_layout(const Shape& shape, DType dtype, Order order) {
   if (shape.rank() != 4 || orders_agree(shape)) order = Order::kCanonical;
   return {shape, dtype, static_cast<std::size_t>(shape.elements()) * size_of(dtype),
           std::make_shared<CudaLayout>(order)};
+}
+
+Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) {
+  for (const Order order : {Order::kCanonical, Order::kChannelsLast}) {
+    if (numbers.size() == 1 && numbers[0] == static_cast<std::int64_t>(order)) return make_layout(shape, dtype, order);
+  }
+  fail(ErrorKind::kDevice, "no layout of a GPU has these numbers");
 }
 
 Order order_of(const Layout& layout) {

@@ -2,6 +2,9 @@
 // channels last ([n, h, w, c]; weights [out, kernel h, kernel w, in]), which tensor cores read without a transposition.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "engine/layout.h"
 
 namespace arbalest::engine::cuda {
@@ -10,6 +13,8 @@ enum class Order { kCanonical, kChannelsLast };
 
 // Tensors of rank other than 4 must be in canonical order.
 Layout make_layout(const Shape& shape, DType dtype, Order order);
+// See Device::layout_of.
+Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers);
 Order order_of(const Layout& layout);
 // For tensors of floating-point numbers only: bfloat16 or float32.
 bool is_bfloat16(const Layout& layout);

@@ -5,6 +5,7 @@
 
 #include "dataflow/input/example.h"
 #include "engine/error.h"
+#include "jobs/checkpoint/xxh3.h"
 #include "jobs/export/sha256.h"
 
 namespace arbalest::jobs {
@@ -46,6 +47,24 @@ std::string dataset_fingerprint(const dataflow::Dataset& data, std::int64_t firs
   }
   const std::int64_t read = std::min(kMostRead, examples);
   for (std::int64_t i = 0; i < read; ++i) add_example(hash, data, first + i * examples / read, example);
+  return hash.finish();
+}
+
+std::string memory_digest(const dataflow::Dataset& data) {
+  if (data.reads_files()) return "";
+  Xxh3 hash;
+  if (const auto stored = data.stored_bytes()) {
+    hash.update(std::as_bytes(stored->pixels));
+    hash.update(std::as_bytes(stored->labels));
+    return hash.finish();
+  }
+  const dataflow::Example example(data.description());
+  for (std::int64_t i = 0; i < data.size(); ++i) {
+    data.read(i, {}, example.features());
+    data.read_label(i, example.label());
+    for (const dataflow::InputTensor& feature : example.features()) hash.update(feature.bytes());
+    hash.update(example.label().bytes());
+  }
   return hash.finish();
 }
 

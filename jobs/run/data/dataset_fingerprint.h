@@ -13,4 +13,7 @@ namespace arbalest::jobs {
 std::string dataset_fingerprint(const dataflow::Dataset& data);
 std::string dataset_fingerprint(const dataflow::Dataset& data, std::int64_t first, std::int64_t examples);
 
+// A hash of all examples of a dataset that is in memory; "" for one that reads some of them from files.
+std::string memory_digest(const dataflow::Dataset& data);
+
 }  // namespace arbalest::jobs

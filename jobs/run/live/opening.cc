@@ -7,8 +7,8 @@
 #include "jobs/checkpoint/best_model.h"
 #include "jobs/checkpoint/job/job_changes.h"
 #include "jobs/run/data/class_table.h"
-#include "jobs/run/data/dataset_fingerprint.h"
 #include "jobs/run/divergence/learned_nothing.h"
+#include "jobs/run/processes/shared_data.h"
 #include "jobs/run/processes/shared_results.h"
 #include "jobs/run/resumption.h"
 #include "jobs/run/run_start.h"
@@ -22,20 +22,6 @@ namespace {
 // The absolute path; "" for "".
 std::string absolute(const std::string& path) {
   return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
-}
-
-// All processes must train and evaluate on the same examples.
-void require_same_data(LiveRun& run) {
-  if (run.world.size() == 1) return;
-  const std::string data =
-      dataset_fingerprint(run.session->training_data()) + dataset_fingerprint(run.session->evaluation_data());
-  const std::vector<int> others = run.world.agree(data);
-  if (others.empty()) return;
-  throw SharedError(
-      engine::ErrorKind::kData,
-      fmt::format("{} has other training, validation or test data than {}: copy the same files to all hosts, or name a "
-                  "directory that all share (--data-root)",
-                  run.world.place(others.front()), run.world.place(0)));
 }
 
 }  // namespace
@@ -55,7 +41,8 @@ void open_run(LiveRun& run) {
   run.session =
       open_session(run.job, context.data_root, context.device_options, Session::Input::kResident, context.world);
   Session& session = *run.session;
-  require_same_data(run);
+  require_same_data(run.world, session.training_data());
+  require_same_data(run.world, session.evaluation_data());
   together(run.world, [&] {
     if (!run.leads()) return;
     const ClassTable classes = read_class_table(run.job.data, context.data_root, run.job.warnings);
