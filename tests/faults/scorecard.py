@@ -20,22 +20,28 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 SKIPPED = 4  # the exit code of a skipped test (tests/support/skip.h)
 
-# A row is a script of this folder with its arguments, or a Catch2 program with the names of its tests.
+# A row is a script of this folder with its arguments, a Catch2 program with the names of its tests, or a pattern of ctest.
 ROWS = {
     "R1": ("kills at random instants", ["kill_runs.py", "--kills", "20"]),
+    "R1h": ("kills of one run for a long time", ["kill_loop.py", "--minutes", "0.5"]),
     "R2": ("kills at every system call of a save, a resumption and a deletion", ("checkpoint_faults_test", "killed at every call*")),
     "R3": ("system calls that fail, and a full disk", ("checkpoint_faults_test", "failing calls*")),
+    "R3s": ("system calls of a run on its own directory that fail", ["start_faults.py", "--trials", "40"]),
     "R4": ("losses of power", ["power_loss.py", "--trials", "500"]),
     "R5": ("checkpoints that were cut off or changed", ("checkpoint_test", "damaged checkpoint*")),
+    "R6": ("files of a run that are damaged, linked or unwritable", "run directory: |run faults: |best model"),
     "R12": ("runs cut and resumed at every round", ["cut_points.py"]),
     "R13": ("stops by signals at every stage", ["polite_stops.py", "--trials", "60"]),
     "R14": ("ranks that die in runs of four processes", ["dead_ranks.py", "--trials", "8"]),
     "R14h": ("networks between two hosts that are cut or slow", ["two_hosts.py"]),
+    "R14u": ("processes on processors of different kinds", "process/unlike_hosts|unlike processes: |layout description: "),
+    "R15": ("processes whose data differ in one example", "shared data: "),
+    "R16": ("names from outside on terminals and in files", "names from outside: |safe text: "),
     "R22": ("memory, threads and files of a long run", ["soak.py"]),
     "R24": ("downloads from servers and archives that lie or attack", ["../fetch/cases.py"]),
     "R25": ("random sequences of saves, damage and retention", ("checkpoint_test", "checkpoints: random sequences*")),
 }
-NEED_STRACE = ("R4", "R13")
+NEED_STRACE = ("R3s", "R4", "R13")
 RANDOM_CASES = {"ARBALEST_FLIPPED_BITS": 100000, "ARBALEST_RETENTION_SEQUENCES": 1000}
 
 
@@ -81,6 +87,15 @@ def run_tests(program, names, build, factor):
     return code or (SKIPPED if skipped else 0), text, errors
 
 
+def run_ctest(pattern, build):
+    """Runs the tests whose names match the pattern."""
+    command = ["ctest", "--test-dir", str(build), "-R", pattern, "--no-tests=error", "--output-on-failure"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if "tests passed" in line]
+    skipped = done.returncode == 0 and "***Skipped" in done.stdout
+    return SKIPPED if skipped else done.returncode, lines[-1] if lines else "", done.stdout + done.stderr
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release", help="directory of the build (default: build/release)")
@@ -97,6 +112,8 @@ def main():
             code, text, errors = SKIPPED, "strace is missing or may not trace", ""
         elif isinstance(test, list):
             code, text, errors = run_script(test, build)
+        elif isinstance(test, str):
+            code, text, errors = run_ctest(test, build)
         else:
             code, text, errors = run_tests(*test, build, arguments.factor)
         status = {0: "passed", SKIPPED: "skipped in part"}.get(code, "FAILED")
