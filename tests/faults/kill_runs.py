@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Kills training runs with SIGKILL at random instants, resumes them until they end, and compares every byte.
 
-A trial starts one of four small jobs (LeNet, LeNet with a frozen layer, ResNet-20, matrix factorization), whose numbers
-of learners and schemes of synchronization change, kills it after a random time, and resumes it, again and again, until it
-ends. Half of the trials of jobs that allow it end after one epoch first, and then go on to all epochs. A trial passes if
+A trial starts one of sixteen small jobs, which have all schemes, optimizers, schedules and kinds of data between them, kills
+it after a random time, and resumes it, again and again, until it ends. Three of ten kills follow a SIGTERM by up to 2 s.
+Half of the trials of jobs that allow it end after one epoch first, and then go on to all epochs. A trial passes if
 
 - the model, the best model, the accuracies and the epochs of metrics.jsonl are those of a run that was never killed,
 - the last start resumed at the newest checkpoint that the log had told, or a later one,
@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
 import trials
 
@@ -97,7 +98,94 @@ learning_rate { base: 0.01 }
 synchronization { diloco { period: 9 } }
 learners { per_device { fixed: 3 } }
 """,
+    "normalized": """
+model {
+  layers { name: "conv1" input: "image" conv { filters: 4 kernel: 3 padding_mode: SAME use_bias: false } }
+  layers { name: "norm1" input: "conv1" batch_norm {} }
+  layers { name: "relu1" input: "norm1" relu {} }
+  layers { name: "mean" input: "relu1" average_pool { kernel: 4 stride: 4 } }
+  layers { name: "drop" input: "mean" dropout { ratio: 0.2 } }
+  layers { name: "logits" input: "drop" dense { units: 10 } }
+  layers { name: "loss" input: ["logits", "label"] softmax_cross_entropy {} }
+  layers { name: "accuracy" input: ["logits", "label"] accuracy {} }
 }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 3 }
+optimizer { adamw {} }
+learning_rate { base: 0.003 cosine {} }
+synchronization { ea_sgd {} }
+learners { per_device { fixed: 2 } }
+""",
+    "pictures": """
+model { zoo { logistic_regression {} } }
+data {
+  images { directory: "./pictures" classes: 3 decoding { height: 8 width: 8 resize: 10 } }
+  augmentation { random_resized_crop {} horizontal_flip: true }
+}
+training { batch_size: 4 max_epochs: 3 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.0001 }
+learners { per_device { fixed: 2 } }
+""",
+    "goes back": """
+model { zoo { mlp { hidden: [16] } } }
+data { npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 } }
+training { batch_size: 8 max_epochs: 3 on_divergence: ROLL_BACK rollback_factor: 0.00001 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 1000 with_learners: KEEP }
+learners { per_device { fixed: 2 } }
+""",
+    "plateau": """
+model { zoo { mlp { hidden: [16] } } }
+data {
+  npy { directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 }
+  validation { fraction: 0.2 }
+}
+training { batch_size: 8 max_epochs: 5 }
+optimizer { sgd { momentum: 0.9 } }
+learning_rate { base: 0.01 plateau { factor: 0.3 patience: 1 } }
+synchronization { sma { period: 2 } }
+learners { per_device { fixed: 2 } }
+""",
+} | {
+    name: f"""
+model {{ zoo {{ mlp {{ hidden: [16] }} }} }}
+data {{ npy {{ directory: "./images28" classes: 10 channels: 1 height: 28 width: 28 }} }}
+training {{ batch_size: 8 max_epochs: 4 }}
+optimizer {{ sgd {{ momentum: 0.5 }} clip_gradient_norm: 5.0 }}
+learning_rate {{ base: 0.003 }}
+synchronization {{ {scheme} }}
+learners {{ per_device {{ fixed: 2 }} }}
+"""
+    for name, scheme in {
+        "clipped": "s_sgd {}",
+        "bmuf": "bmuf { period: 5 }",
+        "slow_mo": "slow_mo { period: 5 }",
+        "lookahead": "lookahead { period: 5 }",
+        "swap": "sma {} switch { at_epoch: 3 swap {} }",
+        "server": "async_sgd { staleness: 0 }",
+        "switched": "s_sgd {} switch { at_epoch: 1.5 local_sgd { period: 4 local_state: ZERO } } switch { at_epoch: 3 sma {} }",
+        "diloco": "diloco { period: 6 }",
+    }.items()
+}
+
+
+def png(width, height, numbers):
+    """A picture in RGB, of random pixels."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = b"".join(b"\0" + numbers.randbytes(3 * width) for _ in range(height))
+    head = struct.pack(">2I5B", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def write_pictures(directory, numbers):
+    for split, count in (("train", 200), ("test", 30)):
+        for number in range(count):
+            folder = directory / split / f"class{number % 3}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number}.png").write_bytes(png(14, 12, numbers))
 
 
 def make_jobs(root):
@@ -105,6 +193,7 @@ def make_jobs(root):
     write_images(root / "images28", 28, 1, 800, numbers)
     write_images(root / "images32", 32, 3, 480, numbers)
     write_ratings(root / "ratings", numbers)
+    write_pictures(root / "pictures", numbers)
     for name, text in JOBS.items():
         (root / f"{name}.txtpb").write_text(
             text + f"devices: \"cpu\"\ncheckpoint {{ every_batches: {EVERY} keep_last: 2 }}\n", encoding="utf-8"
@@ -169,13 +258,16 @@ def trial(program, root, job, expected, seconds, numbers, directory):
         try:
             process.wait(timeout=trials.LIMIT if is_last else numbers.uniform(0.02, 1.2 * seconds))
         except subprocess.TimeoutExpired:
+            if numbers.random() < 0.3:  # as launchers do: they ask it to stop, and wait a short time only
+                process.send_signal(signal.SIGTERM)
+                time.sleep(numbers.uniform(0.0, min(2.0, seconds)))
             process.send_signal(signal.SIGKILL)
             kills += 1
         errors = process.communicate()[1]
         if process.returncode == -signal.SIGKILL and is_last:
             problem = f"a start did not end within {trials.LIMIT} seconds"
             break
-        if process.returncode == -signal.SIGKILL:
+        if process.returncode in (-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGTERM):  # -SIGTERM: before main
             continue
         if process.returncode != 0:
             problem = f"exit code {process.returncode}: {errors[-500:]}"
