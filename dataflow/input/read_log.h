@@ -23,7 +23,7 @@ class ReadLog {
   // From here on examples are noted.
   void begin() noexcept { is_on_ = true; }
   bool is_on() const noexcept { return is_on_; }
-  // Notes that an example was read; an example that cannot be read has no bytes.
+  // Notes that an example was read.
   void note(std::int64_t example, std::span<const std::uint8_t> bytes);
   // Returns what was noted since the last call, in ascending order of the examples.
   std::vector<ReadExample> take();

@@ -70,8 +70,7 @@ std::string csv_field(std::string_view text) {
 
 std::string safe_text(std::string_view text, TextFor target) {
   if (target == TextFor::kCsv) return csv_field(text);
-  const bool keeps_lines = target == TextFor::kTerminal || target == TextFor::kPrometheus;
-  const std::string plain = without_controls(text, keeps_lines);
+  const std::string plain = without_controls(text, /*keeps_lines=*/target != TextFor::kLine);
   switch (target) {
     case TextFor::kLine:
     case TextFor::kTerminal:
@@ -80,9 +79,14 @@ std::string safe_text(std::string_view text, TextFor target) {
     case TextFor::kHtml:
       return escaped(plain, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
     case TextFor::kMarkdown:
-      return escaped(
-          plain,
-          {{'|', "\\|"}, {'*', "\\*"}, {'`', "\\`"}, {'[', "\\["}, {'\\', "\\\\"}, {'&', "&amp;"}, {'<', "&lt;"}});
+      return escaped(plain, {{'|', "\\|"},
+                             {'*', "\\*"},
+                             {'`', "\\`"},
+                             {'[', "\\["},
+                             {'\\', "\\\\"},
+                             {'&', "&amp;"},
+                             {'<', "&lt;"},
+                             {'\n', " "}});
     case TextFor::kPrometheus:
       return escaped(plain, {{'\\', "\\\\"}, {'"', "\\\""}, {'\n', "\\n"}});
   }

@@ -36,7 +36,8 @@ std::int64_t run_bytes(const JobOptions& job) {
   const int learners =
       job.tuned ? present + job.learners_elsewhere / job.tuned->max * job.tuned->min : most_learners_of_all(job);
   const std::int64_t checkpoint = model * scheduler::Scheduler::state_vectors(learners, slots);
-  return 2 * model + checkpoint * (job.checkpoint.keep_last + job.checkpoint.keep_best + 1);
+  const int points = job.training.divergence.rolls_back ? job.checkpoint.keep_last : 0;
+  return 2 * model + checkpoint * (job.checkpoint.keep_last + points + job.checkpoint.keep_best + 1);
 }
 
 }  // namespace

@@ -85,10 +85,10 @@ void RunCheckpoints::begin_save() {
 }
 
 void RunCheckpoints::save(std::optional<double> score, bool is_best, std::optional<int> ended_epochs) {
-  std::uint64_t& point = run_.state.rollbacks.point;
-  if (is_rollback_point_due(run_.job.checkpoint, batches(), point, ended_epochs)) point = batches();
   std::optional<SavedRun> saved = copy();
   if (!saved) return;
+  std::uint64_t& point = run_.state.rollbacks.point;
+  if (is_rollback_point_due(run_.job.checkpoint, batches(), point, ended_epochs)) point = batches();
   if (saver_) complete(*saved, score, is_best);
   std::unique_ptr<CheckpointWriter> writer;
   AddFiles add_files;

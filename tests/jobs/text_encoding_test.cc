@@ -42,6 +42,8 @@ TEST_CASE("safe text: bytes that are not UTF-8") {
 
 TEST_CASE("safe text: lines stay where text has several") {
   CHECK(safe_text("a\n\tb", TextFor::kTerminal) == "a\n\tb");
+  CHECK(safe_text("a\nb", TextFor::kHtml) == "a\nb");
+  CHECK(safe_text("a\nb", TextFor::kMarkdown) == "a b");
   CHECK(safe_text("a\nb", TextFor::kLine) == "a?b");
   CHECK(safe_text("a\nb", TextFor::kCsv) == "\"a\nb\"");
   CHECK(safe_text("a\nb", TextFor::kPrometheus) == "a\\nb");

@@ -30,15 +30,8 @@ EncodedImages::EncodedImages(std::string name, const InputDescription& descripti
       on_unreadable_(on_unreadable) {}
 
 std::vector<std::uint8_t> EncodedImages::read_file(std::int64_t example) const {
-  if (!log_.is_on()) return examples_->read(example);
-  std::vector<std::uint8_t> file;
-  try {
-    file = examples_->read(example);
-  } catch (const Error&) {
-    log_.note(example, {});  // another process may be able to read it
-    throw;
-  }
-  log_.note(example, file);
+  std::vector<std::uint8_t> file = examples_->read(example);
+  if (log_.is_on()) log_.note(example, file);
   return file;
 }
 

@@ -35,20 +35,18 @@ bool are_beyond(std::uint64_t batches, const RollbackLimits& limits) {
   return batches > limits.before || batches == limits.last;
 }
 
-// A run that was given points to go back to only late in its life, or never, goes back to any checkpoint.
-bool has_point(const std::vector<Checkpoint>& checkpoints, const RollbackLimits& limits) {
-  return std::ranges::any_of(checkpoints, [&](const Checkpoint& checkpoint) {
-    return !are_beyond(checkpoint.batches, limits) && is_rollback_point(checkpoint);
-  });
-}
-
-// Returns why no run goes back to this checkpoint; "" if one may.
-std::string unfitness(const SavedRun& saved, const RollbackLimits& limits, bool needs_point) {
+// Returns why no run goes back to this checkpoint, the newest of `all`; "" if one may. Where there is no earlier place
+// to go back to, the run goes back here again. A run without points goes back to any checkpoint.
+std::string unfitness(const SavedRun& saved, const RollbackLimits& limits, const std::vector<Checkpoint>& all) {
   const std::uint64_t batches = saved.training.batches;
-  if (are_beyond(batches, limits) || saved.training.losses.high_windows > 0) {
+  const bool has_points = std::ranges::any_of(all, is_rollback_point);
+  if (has_points && saved.run.rollbacks.point != batches) return "is later than the point that the run goes back to";
+  const bool has_earlier = std::ranges::any_of(all, [&](const Checkpoint& checkpoint) {
+    return checkpoint.batches < batches && (!has_points || is_rollback_point(checkpoint));
+  });
+  if (has_earlier && (are_beyond(batches, limits) || saved.training.losses.high_windows > 0)) {
     return "leads to a divergence again, or was saved while the loss rose";
   }
-  if (needs_point && saved.run.rollbacks.point != batches) return "is later than the point that the run goes back to";
   return "";
 }
 
@@ -74,7 +72,7 @@ std::optional<RollbackPoint> find_rollback_point(const std::filesystem::path& ch
     const std::vector<Checkpoint> all = list_checkpoints(checkpoints);
     const bool finite = is_finite(point.saved);
     std::string unfit = "holds numbers that are not finite";
-    if (finite) unfit = all.size() == 1 ? "" : unfitness(point.saved, limits, has_point(all, limits));
+    if (finite) unfit = unfitness(point.saved, limits, all);
     if (unfit.empty()) return point;
     const std::filesystem::path aside = set_aside(newest->path, finite ? "diverged" : "not-finite");
     warn(fmt::format("the checkpoint '{}' {}, so no run goes on from it; it is now '{}'", newest->path.string(), unfit,

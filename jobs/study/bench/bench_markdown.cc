@@ -48,8 +48,8 @@ std::string machine_text(const BenchResult& result) {
 std::string to_markdown(const BenchResult& result) {
   std::string text = fmt::format("# {}\n\n", cell(bench_title(result)));
   text += fmt::format("    {}\n\n", printable(result.command));
-  text += fmt::format("Begun {}; status: {}, {} of {} runs. {}\n\n", result.started, status_of(result), result.ended(),
-                      result.runs.size(), cell(table_notes(result)));
+  text += fmt::format("Begun {}; status: {}, {} of {} runs. {}\n\n", cell(result.started), status_of(result),
+                      result.ended(), result.runs.size(), cell(table_notes(result)));
   if (!result.resumptions.empty()) text += cell(resumption_notes(result)) + "\n\n";
   text += table_of(time_rows(result)) + "## Accuracy\n\n" + table_of(accuracy_rows(result));
   const TableRows epochs = epoch_rows(result, true);

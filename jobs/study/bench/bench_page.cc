@@ -184,7 +184,7 @@ std::string to_page(const BenchResult& result) {
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
       "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n"
       "<h1>{0}</h1>\n{3}<p>{4}. {5} {6}</p>\n<pre>{7}</pre>\n",
-      bench_title(result), chart_style(), kPageStyle, how_it_ended(result), result.started,
+      bench_title(result), chart_style(), kPageStyle, how_it_ended(result), escaped(result.started),
       escaped(table_notes(result)), escaped(resumption_notes(result)), escaped(result.command));
   html += table_of(time_rows(result)) + "<h2>Accuracy</h2>\n" + table_of(accuracy_rows(result));
   const TableRows epochs = epoch_rows(result, true);
