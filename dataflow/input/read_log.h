@@ -1,4 +1,4 @@
-// What was read from files, so that processes can find out whether their files are the same.
+// Notes what was read from files. Processes find out by it whether their files are the same.
 #pragma once
 
 #include <atomic>

@@ -22,8 +22,14 @@ bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x
 
 namespace {
 
-// Bytes at the beginning of UTF-8 `text` that are a control character beyond ASCII: U+0080 to U+009F, the separators
-// U+2028 and U+2029, and the marks of direction U+202A to U+202E and U+2066 to U+2069. 0: none.
+// Replaces bytes that are not UTF-8 by U+FFFD.
+std::string as_utf8(std::string_view text) {
+  if (is_utf8(text)) return std::string(text);
+  return nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+// Returns how many bytes at the beginning of UTF-8 `text` are a control character beyond ASCII: U+0080 to U+009F, the
+// separators U+2028 and U+2029, and the marks of direction U+202A to U+202E and U+2066 to U+2069. 0: none.
 std::size_t wide_control(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   if (text.size() >= 2 && byte(0) == 0xc2 && byte(1) < 0xa0) return 2;
@@ -33,16 +39,17 @@ std::size_t wide_control(std::string_view text) {
   return is_separator_or_embedding || is_isolate ? 3 : 0;
 }
 
-std::string without_controls(std::string_view text, bool keeps_lines) {
-  const bool keeps_all = is_utf8(text);
+// `text`: UTF-8.
+std::string without_controls(std::string_view text, TextFor target) {
+  constexpr std::string_view kReplacement = "\ufffd";
   std::string result;
   while (!text.empty()) {
     const char c = text.front();
-    const std::size_t wide = keeps_all ? wide_control(text) : 0;
-    const bool is_kept = c == '\t' || (c == '\n' && keeps_lines);
-    const bool is_unknown = !keeps_all && static_cast<unsigned char>(c) > 0x7f;
-    result += wide > 0 || is_unknown || (is_control(c) && !is_kept) ? '?' : c;
-    text.remove_prefix(std::max<std::size_t>(wide, 1));
+    std::size_t bytes = wide_control(text);
+    if (target != TextFor::kCsv && text.starts_with(kReplacement)) bytes = kReplacement.size();
+    const bool is_kept = c == '\t' || (c == '\n' && target != TextFor::kLine);
+    result += bytes > 0 || (is_control(c) && !is_kept) ? '?' : c;
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return result;
 }
@@ -57,11 +64,7 @@ std::string escaped(std::string_view text, const std::map<char, std::string_view
   return result;
 }
 
-// Bytes that are not UTF-8 become U+FFFD.
-std::string csv_field(std::string_view text) {
-  const std::string utf8 =
-      nlohmann::json::parse(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  const std::string plain = without_controls(utf8, /*keeps_lines=*/true);
+std::string csv_field(const std::string& plain) {
   if (plain.find_first_of(",\"\n") == std::string::npos) return plain;
   return fmt::format("\"{}\"", escaped(plain, {{'"', "\"\""}}));
 }
@@ -69,13 +72,13 @@ std::string csv_field(std::string_view text) {
 }  // namespace
 
 std::string safe_text(std::string_view text, TextFor target) {
-  if (target == TextFor::kCsv) return csv_field(text);
-  const std::string plain = without_controls(text, /*keeps_lines=*/target != TextFor::kLine);
+  const std::string plain = without_controls(as_utf8(text), target);
   switch (target) {
     case TextFor::kLine:
     case TextFor::kTerminal:
-    case TextFor::kCsv:
       break;
+    case TextFor::kCsv:
+      return csv_field(plain);
     case TextFor::kHtml:
       return escaped(plain, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}});
     case TextFor::kMarkdown:

@@ -11,8 +11,8 @@ bool is_utf8(std::string_view text);
 // Whether `c` is a control character: below space, or delete.
 bool is_control(char c);
 
-// Where text is shown. Names of files and folders, and whatever else comes from outside, goes through safe_text() on
-// its way there.
+// The place where text is shown decides what is harmless there. Names of files and folders, and whatever else comes
+// from outside, go through safe_text() on their way.
 enum class TextFor {
   kLine,       // one line of a terminal or a log
   kTerminal,   // the same, but line breaks stay
@@ -23,9 +23,8 @@ enum class TextFor {
 };
 
 // Returns the text with '?' for control characters except tabs, among them those of Unicode that begin lines or change
-// the direction of text, and for all bytes that are not ASCII if the text is not UTF-8. Files for programs (JSON) need
-// none of this. What has a meaning for the
-// target is escaped.
+// the direction of text, and for bytes that are not UTF-8. What has a meaning for the target is escaped. Files for
+// programs (JSON) need none of this.
 std::string safe_text(std::string_view text, TextFor target);
 
 // safe_text() for one line.

@@ -37,6 +37,7 @@ TEST_CASE("safe text: bytes that are not UTF-8") {
   const std::string latin = "caf\xe9";
   CHECK(printable(latin) == "caf?");
   CHECK(safe_text(latin, TextFor::kPrometheus) == "caf?");
+  CHECK(printable(latin + ", 猫") == "caf?, 猫");  // the others stay
   CHECK(safe_text(latin, TextFor::kCsv) == "caf\ufffd");
 }
 
