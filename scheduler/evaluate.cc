@@ -94,7 +94,7 @@ Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
     evaluation.examples += batch.examples;
     evaluation.sums.add(batch.result);
   });
-  take_share(ring, 0);
+  take_evaluation_share(ring);
   spread(
       ring,
       [&](std::size_t j, const dataflow::Batch& batch) {

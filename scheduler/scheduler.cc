@@ -168,6 +168,15 @@ void Scheduler::take_share(dataflow::BatchRing& ring, std::uint64_t first) const
   if (world_.size() > 1 && ring.share() != share_) ring.restart(first, share_);
 }
 
+// The learners of a split model take mini-batches together.
+void Scheduler::take_evaluation_share(dataflow::BatchRing& ring) const {
+  if (exchange() != nullptr) return take_share(ring, 0);
+  if (world_.size() == 1) return;
+  const std::uint64_t epoch = batches_ / static_cast<std::uint64_t>(options_.batches_per_epoch);
+  const dataflow::BatchShare share = share_.moved(epoch * static_cast<std::uint64_t>(share_.all / world_.size()));
+  if (ring.share() != share) ring.restart(0, share);
+}
+
 Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
   take_share(ring, batches_);
   Progress progress;

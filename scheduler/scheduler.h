@@ -277,6 +277,9 @@ class Scheduler {
   void move_averages(bool rounds_them);
   // Takes this process's share of the ring's mini-batches, if it has another one.
   void take_share(dataflow::BatchRing& ring, std::uint64_t first) const;
+  // Does the same for an evaluation. In each epoch another process gets a given mini-batch, so that data that differ
+  // between processes are found.
+  void take_evaluation_share(dataflow::BatchRing& ring) const;
   void report(const Diverged& divergence);
   void pop_stride(Progress& progress);
   void pop_averaging(Progress& progress);

@@ -20,8 +20,8 @@ struct ReadExample {
 // Any number of threads may call.
 class ReadLog {
  public:
-  // From here on examples are noted.
-  void begin() noexcept { is_on_ = true; }
+  // From here on examples are noted, or no more.
+  void turn(bool on) noexcept { is_on_ = on; }
   bool is_on() const noexcept { return is_on_; }
   // Notes that an example was read.
   void note(std::int64_t example, std::span<const std::uint8_t> bytes);

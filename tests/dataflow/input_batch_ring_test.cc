@@ -360,7 +360,9 @@ TEST_CASE("the shares of several rings make up the sequence, whatever its length
   Rig rig(2);
   const auto data = numbered_images(static_cast<std::size_t>(examples));
   SequentialOrder order(examples, 4);
-  const BatchShare shares[] = {{.first = 0, .count = 1, .all = 4}, {.first = 1, .count = 3, .all = 4}};
+  const std::uint64_t moved = GENERATE(0, 1, 2, 3, 7);
+  const BatchShare shares[] = {BatchShare{.first = 0, .count = 1, .all = 4}.moved(moved),
+                               BatchShare{.first = 1, .count = 3, .all = 4}.moved(moved)};
   std::vector<std::uint64_t> seen;
   for (const BatchShare& share : shares) {
     const auto ring = make_ring(Content::kImages, *data, order, rig, slots);
@@ -369,7 +371,7 @@ TEST_CASE("the shares of several rings make up the sequence, whatever its length
     while (const std::optional<Batch> batch = ring->next()) {
       CHECK(is_right(*batch, order));
       const int place = static_cast<int>((batch->number - begin) % 4);
-      CHECK((place >= share.first && place < share.first + share.count));
+      CHECK((place - share.first + share.all) % share.all < share.count);
       own.push_back(batch->number);
       ring->release(batch->number);
     }

@@ -20,6 +20,7 @@ namespace arbalest::tests {
 namespace {
 
 constexpr int kTraining = 240;  // images
+constexpr int kTest = 3000;     // images
 
 // The random crop keeps images from being decoded before training.
 constexpr const char* kStreamed = "augmentation { random_resized_crop {} }";
@@ -31,13 +32,12 @@ std::vector<std::string> train_over(const std::vector<std::filesystem::path>& ro
   if (cores.size() < 2) skip_test("needs two cores");
   const std::vector<std::string> settings = {fmt::format("devices=[\"cpu:{}\", \"cpu:{}\"]", cores[0], cores[1])};
   const std::string path = (roots.front() / "job.txtpb").string();
-  write_text(
-      path,
-      fmt::format("name: 'shared' model {{ zoo {{ logistic_regression {{}} }} }}\n"
-                  "data {{ images {{ directory: 'set' classes: 3 decoding {{ height: 8 width: 8 resize: 9 }} }} {} }}\n"
-                  "training {{ batch_size: 4 max_epochs: {} }} learning_rate {{ base: 0.01 }}\n"
-                  "learners {{ per_device {{ fixed: 1 }} }}",
-                  augmentation, epochs));
+  write_text(path, fmt::format("name: 'shared' model {{ zoo {{ logistic_regression {{}} }} }}\n"
+                               "data {{ images {{ directory: 'set' classes: 3 decoding {{ height: 8 width: 8 resize: 9 "
+                               "on_unreadable: SKIP max_skipped: 0.5 }} }} {} }}\n"
+                               "training {{ batch_size: 4 max_epochs: {} }} learning_rate {{ base: 0.01 }}\n"
+                               "learners {{ per_device {{ fixed: 1 }} }}",
+                               augmentation, epochs));
   return messages_of_ranks(2, [&](engine::process::World& world) {
     const jobs::JobOptions own = jobs::load_shared_job(world, path, settings);
     jobs::RunContext context;
@@ -78,17 +78,31 @@ TEST_CASE("shared data: an image that is another one elsewhere is found when the
   CHECK(messages[1] == messages[0]);
 }
 
-TEST_CASE("shared data: a test image that is another one elsewhere is named", "[training][processes]") {
+TEST_CASE("shared data: a test image that is another one elsewhere is found when the second process has read it",
+          "[training][processes]") {
+  TwoFolders folders;
+  // More than the comparison before training and the rings read; one that is damaged keeps them from being decoded
+  // ahead.
+  for (const auto& root : folders.roots()) {
+    write_folder(root / "set/test", kTest);
+    write_text(root / "set/test/class0/00.png", "no image");
+  }
+  for (const std::string& message : train_over(folders.roots(), kStreamed, 3)) CHECK(message.empty());
+  write_text(folders.there.path() / "set/test/class1/2002.png", png(gradient(12, 10, 3, 977)));
+  const std::vector<std::string> messages = train_over(folders.roots(), kStreamed, 6);
+  CHECK_THAT(messages[0],
+             ContainsSubstring("class1/2002.png: rank ") && ContainsSubstring(" has read other bytes there"));
+  CHECK(messages[1] == messages[0]);
+}
+
+TEST_CASE("shared data: a process that holds its images in memory is compared with one that reads files",
+          "[training][processes]") {
   const TwoFolders folders;
-  std::filesystem::path other;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folders.there.path() / "set/test")) {
-    if (entry.is_regular_file()) other = entry.path();
-  }
-  write_text(other, png(gradient(12, 10, 3, 977)));
-  for (const std::string& message : train_over(folders.roots(), kStreamed, 1)) {
-    CHECK_THAT(message,
-               ContainsSubstring("rank 1 on host here has other training, validation or test data than rank 0"));
-  }
+  // An image that only one of them can read keeps that one from decoding all ahead.
+  write_text(folders.there.path() / "set/train/class2/02.png", "no image");
+  const std::vector<std::string> messages = train_over(folders.roots(), "", 20);
+  CHECK_THAT(messages[0], ContainsSubstring("has read other bytes there than rank "));
+  CHECK(messages[1] == messages[0]);
 }
 
 TEST_CASE("shared data: of data in memory every example is compared before training", "[training][processes]") {

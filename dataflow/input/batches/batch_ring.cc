@@ -142,7 +142,7 @@ std::optional<std::uint64_t> BatchRing::positions() const {
 }
 
 void BatchRing::restart(std::uint64_t first, const BatchShare& share) {
-  ARBALEST_CHECK(share.first >= 0 && share.count > 0 && share.first + share.count <= share.all);
+  ARBALEST_CHECK(share.first >= 0 && share.first < share.all && share.count > 0 && share.count <= share.all);
   std::unique_lock lock(mutex_);
   stop_fills(lock);
   for (Slot& slot : slots_) {

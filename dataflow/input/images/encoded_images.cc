@@ -108,6 +108,7 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool, 
   // The first failing examples are reported, so that the error is the same in every run.
   std::mutex mutex;
   std::map<std::size_t, std::exception_ptr> failures;
+  log_.turn(true);
   pool.for_each(examples, [&](std::size_t i) {
     const auto example = static_cast<std::int64_t>(i);
     labels[i] = examples_->label(example);
@@ -120,6 +121,8 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool, 
       if (failures.size() > kNamedSkips) failures.erase(std::prev(failures.end()));
     }
   });
+  log_.turn(false);
+  const std::vector<ReadExample> read = log_.take();
   if (!failures.empty()) {
     try {
       std::rethrow_exception(failures.begin()->second);
@@ -133,8 +136,10 @@ std::unique_ptr<ByteImages> EncodedImages::decode_all(engine::host::Pool& pool, 
     return nullptr;
   }
   for (std::string& text : this->warnings()) warnings.push_back(std::move(text));
-  return std::make_unique<ByteImages>(name_, description_, transform_.normalization(), std::move(pixels),
-                                      std::move(labels));
+  auto images = std::make_unique<ByteImages>(name_, description_, transform_.normalization(), std::move(pixels),
+                                             std::move(labels));
+  images->keep_checksums(read);
+  return images;
 }
 
 }  // namespace arbalest::dataflow

@@ -72,7 +72,7 @@ class EncodedImages final : public Dataset {
   }
   bool skips_unreadable() const noexcept override { return on_unreadable_ == OnUnreadable::kSkip; }
   bool reads_files() const noexcept override { return true; }
-  void begin_read_log() const override { log_.begin(); }
+  void begin_read_log() const override { log_.turn(true); }
   std::vector<ReadExample> take_read_log() const override { return log_.take(); }
   std::string record(std::int64_t example) const override { return examples_->record(example); }
   // Names the images that were read although their EXIF orientation is damaged: how many, and the first.

@@ -47,10 +47,27 @@ std::size_t StoredImages<Pixel>::memory_bytes() const noexcept {
 }
 
 template <typename Pixel>
+void StoredImages<Pixel>::keep_checksums(std::span<const ReadExample> files) {
+  ARBALEST_CHECK(files.size() == labels_.size());
+  checksums_.clear();
+  for (const ReadExample& file : files) checksums_.push_back(file.checksum);
+}
+
+template <typename Pixel>
+std::vector<ReadExample> StoredImages<Pixel>::take_read_log() const {
+  std::vector<ReadExample> files;
+  for (const std::uint32_t checksum : std::exchange(checksums_, {})) {
+    files.push_back({static_cast<std::uint32_t>(files.size()), checksum});
+  }
+  return files;
+}
+
+template <typename Pixel>
 std::unique_ptr<StoredImages<Pixel>> StoredImages<Pixel>::split_off(std::string name,
                                                                     std::span<const std::int64_t> examples) {
   std::vector<Pixel> pixels;
   std::vector<std::int32_t> labels;
+  std::vector<std::uint32_t> checksums;
   pixels.reserve(examples.size() * pixels_per_image_);
   labels.reserve(examples.size());
   std::size_t kept = 0;
@@ -61,18 +78,23 @@ std::unique_ptr<StoredImages<Pixel>> StoredImages<Pixel>::split_off(std::string 
     if (next != examples.end() && std::cmp_equal(*next, example)) {
       pixels.insert(pixels.end(), image, end);
       labels.push_back(labels_[example]);
+      if (!checksums_.empty()) checksums.push_back(checksums_[example]);
       ++next;
       continue;
     }
     if (kept != example) std::copy(image, end, pixels_.begin() + static_cast<std::ptrdiff_t>(kept * pixels_per_image_));
+    if (!checksums_.empty()) checksums_[kept] = checksums_[example];
     labels_[kept++] = labels_[example];
   }
   ARBALEST_CHECK(next == examples.end());
   pixels_.resize(kept * pixels_per_image_);
   labels_.resize(kept);
+  if (!checksums_.empty()) checksums_.resize(kept);
   split_off_ += std::ssize(examples);
-  return std::make_unique<StoredImages>(std::move(name), description_, transform_.normalization(), std::move(pixels),
-                                        std::move(labels));
+  auto images = std::make_unique<StoredImages>(std::move(name), description_, transform_.normalization(),
+                                               std::move(pixels), std::move(labels));
+  images->checksums_ = std::move(checksums);
+  return images;
 }
 
 template <typename Pixel>
@@ -81,6 +103,9 @@ void StoredImages<Pixel>::append(const StoredImages& other) {
   pixels_.reserve(pixels_.size() + other.pixels_.size());  // no more than is needed
   pixels_.insert(pixels_.end(), other.pixels_.begin(), other.pixels_.end());
   labels_.insert(labels_.end(), other.labels_.begin(), other.labels_.end());
+  const bool has_all = !checksums_.empty() && !other.checksums_.empty();
+  if (has_all) checksums_.insert(checksums_.end(), other.checksums_.begin(), other.checksums_.end());
+  if (!has_all) checksums_.clear();
 }
 
 template <typename Pixel>

@@ -24,6 +24,9 @@ class StoredImages final : public Dataset {
   // Switches augmentation on. Must be called before any image is read.
   void augment(const engine::Augmentation& augmentation) { transform_.augment(augmentation); }
 
+  // Keeps the checksums of the files that all examples come from, for take_read_log().
+  void keep_checksums(std::span<const ReadExample> files);
+
   // Moves the examples with these numbers, which must ascend, into a new dataset, which does not augment. The remaining
   // examples close up. This dataset keeps its memory; memory_bytes() counts the part that is no longer used.
   std::unique_ptr<StoredImages> split_off(std::string name, std::span<const std::int64_t> examples);
@@ -39,6 +42,8 @@ class StoredImages final : public Dataset {
 
   void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
   void read_label(std::int64_t example, const InputTensor& label) const override;
+  // All files that were read to make the dataset, at the first call.
+  std::vector<ReadExample> take_read_log() const override;
   // Counts memory that split_off() left unused, and the examples themselves if they are floats.
   std::size_t memory_bytes() const noexcept override;
   // None for floats.
@@ -55,7 +60,8 @@ class StoredImages final : public Dataset {
   PixelTransform transform_;
   std::vector<Pixel> pixels_;
   std::vector<std::int32_t> labels_;
-  std::int64_t split_off_ = 0;  // number of examples that were moved out but whose memory is kept
+  mutable std::vector<std::uint32_t> checksums_;  // of the examples' files; empty: there are none, or they were taken
+  std::int64_t split_off_ = 0;                    // number of examples that were moved out but whose memory is kept
 };
 
 extern template class StoredImages<std::uint8_t>;

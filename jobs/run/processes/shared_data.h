@@ -14,9 +14,8 @@ namespace arbalest::jobs {
 // to 64 examples. A call of World's operations. Throws SharedError of kind kData that names a process.
 void require_same_data(engine::process::World& world, const dataflow::Dataset& data);
 
-// Compares files as the processes read them. Each reads other training files in each epoch, so a difference is found
-// when the second process has read the file. Files of evaluation are read by the same process each time. All processes
-// must have begun the dataset's log.
+// Compares files as the processes read them. Each reads other ones in each epoch, so a difference is found when the
+// second process has read the file. All processes must have begun the dataset's log.
 class SharedReads {
  public:
   // Both must outlive it.
