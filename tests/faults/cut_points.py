@@ -17,22 +17,13 @@ import sys
 import tempfile
 
 import trials
-from kill_runs import outcome, rows_of, write_images, write_ratings
+from kill_runs import NORMALIZED, outcome, rows_of, write_images, write_ratings
 
 NEVER = 1000000000
 LONGEST_ROUND = {"classifier": 9, "gradients": 4, "ratings": 27}  # mini-batches
 
 JOBS = {
-    "classifier": """
-model {
-  layers { name: "conv1" input: "image" conv { filters: 4 kernel: 3 padding_mode: SAME use_bias: false } }
-  layers { name: "norm1" input: "conv1" batch_norm {} }
-  layers { name: "relu1" input: "norm1" relu {} }
-  layers { name: "mean" input: "relu1" average_pool { kernel: 4 stride: 4 } }
-  layers { name: "drop" input: "mean" dropout { ratio: 0.2 } }
-  layers { name: "logits" input: "drop" dense { units: 10 } }
-  layers { name: "loss" input: ["logits", "label"] softmax_cross_entropy {} }
-}
+    "classifier": NORMALIZED + """
 data { npy { directory: "./images" classes: 10 channels: 1 height: 12 width: 12 } augmentation { padding: 2 } }
 training { batch_size: 4 max_epochs: 3 moving_average_epochs: 0.3 batch_norm_examples: 16 }
 optimizer { sgd { momentum: 0.9 } }

@@ -26,6 +26,8 @@ learners { per_device { fixed: 1 } }
 checkpoint { every_batches: 40 keep_last: 9 }
 """
 
+BATCHES_PER_EPOCH = 80  # 640 images in mini-batches of 8
+
 NOTHING = "mount -t tmpfs none runs"
 READ_ONLY = "mount --bind runs runs && mount -o remount,ro,bind runs"
 
@@ -59,12 +61,20 @@ class SaveOverProcesses(ProcessCase):
         summary = json.loads((self.root / "runs" / output / "summary.json").read_text(encoding="utf-8"))
         return summary["model_sha256"]
 
-    def whole(self, count):
+    def whole(self, count, epochs=2):
         """The model of a run that nothing has disturbed."""
-        if count not in self.wholes:
-            self.train(count, f"whole-{count}")
-            self.wholes[count] = self.model(f"whole-{count}")
-        return self.wholes[count]
+        if (count, epochs) not in self.wholes:
+            output = f"whole-{count}-{epochs}"
+            self.train(count, output, "--set", f"training.max_epochs={epochs}")
+            self.wholes[count, epochs] = self.model(output)
+        return self.wholes[count, epochs]
+
+    def go_on(self, count, output, *settings):
+        """Resumes a run to the end of an epoch that it has not reached, and compares it with an undisturbed one."""
+        batches = max(int(name) for name in self.checkpoints(output) if name.isdigit())
+        epochs = batches // BATCHES_PER_EPOCH + 1
+        self.train(count, output, *settings, "--set", f"training.max_epochs={epochs}", "--resume=auto")
+        self.assertEqual(self.model(output), self.whole(count, epochs))
 
     def checkpoints(self, output):
         return sorted(path.name for path in (self.root / "runs" / output / "checkpoints").iterdir())
@@ -113,8 +123,7 @@ class SaveOverProcesses(ProcessCase):
         self.assertRegex(errors, "its state was not saved: rank 1 on host .*learner-0001.*File too large")
         saved = [name for name in before if not name.startswith(".")]
         self.assertEqual(self.checkpoints("full"), saved)
-        self.train(2, "full", "--resume=auto")
-        self.assertEqual(self.model("full"), self.whole(2))
+        self.go_on(2, "full")
 
     def test_a_rank_that_is_killed_while_it_saves_leaves_the_checkpoint_of_before(self):
         if not processes.can("strace", "-V"):
@@ -169,8 +178,7 @@ class SaveOverProcesses(ProcessCase):
             self.assertEqual(code, code_of, errors)
             self.assertRegex(errors, "a signal asks for a stop, but rank 2 on host .* has not answered within 1 s")
             self.check_nothing_left(output)
-            self.train(3, output, "--resume=auto")
-            self.assertEqual(self.model(output), self.whole(3))
+            self.go_on(3, output)
 
     def test_a_rank_that_hangs_ends_a_stop_by_its_name(self):
         if not processes.can("strace", "-V"):
@@ -191,8 +199,7 @@ class SaveOverProcesses(ProcessCase):
         self.assertEqual(code, 143, errors)
         self.assertRegex(errors, "rank 1 on host .* hangs: .*, and a signal asks for a stop; the model was not saved")
         self.check_nothing_left("hangs")
-        self.train(2, "hangs", *patience, "--resume=auto")
-        self.assertEqual(self.model("hangs"), self.whole(2))
+        self.go_on(2, "hangs", *patience)
 
 
 if __name__ == "__main__":

@@ -255,6 +255,25 @@ TEST_CASE("a run goes back to the same point whenever else it was saved", "[dive
   CHECK(part.summary.model_sha256 == expected.summary.model_sha256);
 }
 
+TEST_CASE("a run that diverges again goes back to the same point again, whenever else it was saved", "[divergence]") {
+  // The weights grow in every step, so it diverges again and again within the first epoch.
+  const auto growing = [](const std::string& minutes) {
+    return job_with({"model={zoo {logistic_regression {}}}", "optimizer={sgd {momentum: 0 weight_decay: 1}}",
+                     "learning_rate={base: 2.5 with_learners: KEEP}", "training.rollback_factor=0.9",
+                     "training.max_epochs=1", "checkpoint={every_minutes: " + minutes + " keep_last: 2}"});
+  };
+  const TemporaryDirectory seldom, often;
+  const Part expected = train_part(growing("1000"), seldom.path());
+  const Part saved_often = train_part(growing("0.0003"), often.path());
+  REQUIRE(expected.rollbacks.size() > 1);
+  REQUIRE(saved_often.rollbacks.size() == expected.rollbacks.size());
+  for (std::size_t i = 0; i < expected.rollbacks.size(); ++i) {
+    CHECK(expected.rollbacks[i].to_batch == 0);
+    CHECK(saved_often.rollbacks[i].to_batch == 0);
+  }
+  CHECK(saved_often.summary.model_sha256 == expected.summary.model_sha256);
+}
+
 TEST_CASE("a run that was saved by time only goes back to the newest of its checkpoints", "[divergence]") {
   const TrainedRun trained;
   const auto& [output, checkpoints, all] = trained;
