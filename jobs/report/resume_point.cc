@@ -195,8 +195,9 @@ void check_may_begin(const fs::path& directory, bool is_run) {
   const bool has_summary = fs::exists(directory / kSummaryFile, error);
   if (!has_summary && (is_run || !fs::exists(directory / kModelFile, error))) return;
   const std::optional<SavedSummary> summary = summary_or_none(directory);
-  // A run that ends by an error, such as a dead process, saves no model: there is only its summary.
-  if (summary && summary->status == "failed" && !fs::exists(directory / kModelFile, error)) return;
+  // A run that ends by an error saves no model, or one that may not be on the disk, without its hash.
+  const bool has_failed = summary && summary->status == "failed";
+  if (has_failed && (summary->model_sha256.empty() || !fs::exists(directory / kModelFile, error))) return;
   if (summary && summary->status == "diverged") {
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "the run in '{}' diverged before its first checkpoint, so there is none to go back to; lower "
