@@ -60,6 +60,30 @@ void Center::set_replicas(std::vector<ReplicaVectors> replicas, int all) {
   for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d].replicas = std::move(replicas[d]);
 }
 
+void Center::set(std::size_t device, const float* weights) {
+  const PerDevice& entry = devices_[device];
+  engine::Stream& stream = *entry.stream;
+  for (const engine::Buffer& central : entry.central) {
+    stream.copy(central.as<float>(), weights, whole_bytes(), "set central model");
+  }
+  if (sizes_.frozen > 0 && mean(device) != nullptr) {  // averaging never writes them there
+    stream.copy(mean(device) + sizes_.elements, weights + sizes_.elements, bytes_of(sizes_.frozen),
+                "set frozen parameters");
+  }
+  if (velocity(device) != nullptr) stream.fill_zero(velocity(device), whole_bytes(), "set central model");
+  stream.record().synchronize();
+}
+
+std::span<const engine::Event> Center::restart(std::span<const float* const> models) {
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    engine::Stream& stream = *devices_[d].stream;
+    if (models[d] != present(d)) stream.copy(present(d), models[d], vector_bytes(), "restart center");
+    stream.copy(other(d), present(d), vector_bytes(), "restart central momentum");
+    if (velocity(d) != nullptr) stream.fill_zero(velocity(d), vector_bytes(), "restart central momentum");
+  }
+  return record();
+}
+
 void Center::wait_for(std::span<const std::vector<engine::Event>> ready, const char* label) {
   ARBALEST_CHECK(ready.size() == devices_.size());
   for (std::size_t d = 0; d < devices_.size(); ++d) {

@@ -1,5 +1,5 @@
 // The central model z on every device, and the passes that combine the replicas' vectors on the devices' averaging
-// streams. The Synchronizer decides what the vectors mean.
+// streams. Its users decide what the vectors mean.
 #pragma once
 
 #include <cstddef>
@@ -84,6 +84,13 @@ class Center {
   float* gradient(std::size_t device) const { return devices_[device].gradient.as<float>(); }
   float* velocity(std::size_t device) const { return devices_[device].velocity.as<float>(); }
   float* state(std::size_t device, std::size_t slot) const;
+
+  // Sets the device's copy of z to `weights`: [elements + frozen], in host memory or on the device, and zeroes the
+  // momentum. Call it for every device, with equal values, at a point without work under way. Blocks the host.
+  void set(std::size_t device, const float* weights);
+  // Enqueues, on each averaging stream, that z becomes models[d], [elements], and that the momentum becomes zero.
+  // Returns by device the event after which z may be copied.
+  std::span<const engine::Event> restart(std::span<const float* const> models);
 
   // Enqueues a wait for the device's events on each averaging stream.
   void wait_for(std::span<const std::vector<engine::Event>> ready, const char* label);
