@@ -1,4 +1,5 @@
-// Takes the results of enqueued work, and checks them.
+#include "scheduler/results.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,9 +8,7 @@
 
 #include "engine/error.h"
 #include "scheduler/device_copies.h"
-#include "scheduler/diverged.h"
 #include "scheduler/replica_distance.h"
-#include "scheduler/scheduler.h"
 #include "sma/divergence_remedy.h"
 
 namespace arbalest::scheduler {
@@ -52,33 +51,30 @@ void Progress::add(const Progress& later) {
   sma::add(staleness, later.staleness);
 }
 
-void Scheduler::pop_stride(Progress& progress) {
-  const Stride stride = strides_.pop();
-  for (std::size_t i = 0; i < stride.tasks; ++i) take_result(tasks_.pop(), progress);
-  if (stride.averages) pop_averaging(progress);
-  if (stride.compares) check_copies(stride);
-  if (stride.measures) {
-    const sma::SpreadSample sample = synchronizer_.take_spread();
-    progress.gradient_square_mean += sample.square_mean;
-    progress.mean_gradient_square += sample.mean_square;
-    ++progress.gradient_samples;
-  }
+Results::Results(const std::optional<SpikeRule>& spike, const TrainingClock& clock, Replicas& replicas)
+    : clock_(clock), replicas_(replicas) {
+  if (spike) loss_watch_.emplace(*spike);
 }
 
-void Scheduler::pop_averaging(Progress& progress) {
-  const sma::AveragingTicket averaging = averagings_.pop();
-  wait(averaging.done);
+void Results::continue_from(const LossHistory& losses) {
+  equal_at_ = 0;
+  if (loss_watch_) loss_watch_->continue_from(losses);
+}
+
+void Results::take_averaging(const sma::AveragingTicket& averaging, Progress& progress) {
+  replicas_.wait(averaging.done);
   const sma::AveragingResult& result = *averaging.result;
   if (result.non_finite > 0.0F) {
     report(Diverged(fmt::format("training diverged: {} weights of the replicas are not finite; {}", result.non_finite,
                                 divergence_remedy())));
   }
-  progress.replica_distance = distance_of(result, learners());
-  progress.replica_spread = spread_of(result, learners());
+  const int learners = replicas_.share().all;
+  progress.replica_distance = distance_of(result, learners);
+  progress.replica_spread = spread_of(result, learners);
 }
 
-void Scheduler::take_result(const Task& task, Progress& progress) {
-  wait(task.ticket.done);
+void Results::take(const Task& task, Progress& progress) {
+  replicas_.wait(task.ticket.done);
   task.ring->release(task.ticket.task);
   check_finite(task);
   if (task.ticket.staleness != nullptr) ++progress.staleness[*task.ticket.staleness];
@@ -88,63 +84,71 @@ void Scheduler::take_result(const Task& task, Progress& progress) {
   if (loss_watch_) watch_loss(task);
 }
 
-std::string Scheduler::divergence_remedy() const {
-  return sma::divergence_remedy(synchronizer_.options(), learners(), engine::momentum_of(pools_.front()->rule()));
+std::string Results::divergence_remedy() const {
+  return sma::divergence_remedy(scheme_, replicas_.share().all, engine::momentum_of(replicas_.pool(0).rule()));
 }
 
-void Scheduler::report(const Diverged& divergence) {
-  if (world_.size() == 1) throw divergence;
+void Results::report(const Diverged& divergence) {
+  if (replicas_.world().size() == 1) throw divergence;
   const std::lock_guard lock(divergence_mutex_);
   if (!divergence_) divergence_ = divergence;
 }
 
-bool Scheduler::has_divergence() const {
+bool Results::has_divergence() const {
   const std::lock_guard lock(divergence_mutex_);
   return divergence_.has_value();
 }
 
-std::optional<Diverged> Scheduler::take_divergence() {
+std::optional<Diverged> Results::take_divergence() {
   const std::lock_guard lock(divergence_mutex_);
   return std::exchange(divergence_, {});
 }
 
-void Scheduler::check_finite(const Task& task) {
+void Results::report_refused(const std::string& learner, std::uint64_t mini_batch, std::int32_t refused) {
+  report(Diverged(
+      fmt::format("training diverged: {}, mini-batch {} (epoch {:.2f}): {} elements of the step that it pushed "
+                  "are not finite; {}, or check the data's normalization",
+                  learner, mini_batch, clock_.epochs_of(mini_batch), refused, divergence_remedy())));
+}
+
+void Results::check_finite(const Task& task) {
   const Ticket& ticket = task.ticket;
   const engine::StepResult& result = *ticket.result;
   const float loss = result.sums[engine::kLossSum];
   if (std::isfinite(loss) && result.non_finite == 0) return;
-  const auto& device = pools_[pool_of_[task.learner]]->device();
+  const auto& device = replicas_.pool(replicas_.pool_of(task.learner)).device();
   const std::string what = std::isfinite(loss)
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
                                : fmt::format("its loss is {}", std::abs(loss));  // so that it is not -nan
-  const bool is_first = ticket.task < static_cast<std::uint64_t>(learners());
-  report(Diverged(fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}",
-                              share_.first + static_cast<int>(task.learner), device.name(), ticket.task,
-                              epochs_of(ticket.task), what, remedy(is_first, std::isfinite(loss), divergence_remedy())),
-                  static_cast<double>(loss) / std::max(1, ticket.examples)));
+  const bool is_first = ticket.task < static_cast<std::uint64_t>(replicas_.share().all);
+  report(Diverged(
+      fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}",
+                  replicas_.share().first + static_cast<int>(task.learner), device.name(), ticket.task,
+                  clock_.epochs_of(ticket.task), what, remedy(is_first, std::isfinite(loss), divergence_remedy())),
+      static_cast<double>(loss) / std::max(1, ticket.examples)));
 }
 
-void Scheduler::watch_loss(const Task& task) {
+void Results::watch_loss(const Task& task) {
   const auto loss_sum = static_cast<double>(task.ticket.result->sums[engine::kLossSum]);
   const std::optional<LossSpike> spike = loss_watch_->add(task.ticket.task, task.ticket.examples, loss_sum);
   if (!spike) return;
   report(Diverged(
       fmt::format("training diverged: up to mini-batch {} (epoch {:.2f}) the training loss rose to {:.4g}, "
                   "where {:.4g} was usual (training.spike_factor); {}",
-                  task.ticket.task, epochs_of(task.ticket.task), spike->loss, spike->usual, divergence_remedy()),
+                  task.ticket.task, clock_.epochs_of(task.ticket.task), spike->loss, spike->usual, divergence_remedy()),
       spike->loss));
 }
 
-void Scheduler::check_copies(const Stride& stride) {
+void Results::check_copies(const sma::CopyHashes& hashes, std::uint64_t round, std::uint64_t batches) {
   std::vector<std::string> names;
-  for (const auto& pool : pools_) names.push_back(pool->device().name());
-  const DeviceCopies copies = copies_of_all(world_, names, synchronizer_.take_comparison(), has_divergence());
+  for (const auto& pool : replicas_.pools()) names.push_back(pool->device().name());
+  const DeviceCopies copies = copies_of_all(replicas_.world(), names, hashes, has_divergence());
   // A device of a split model refuses a step that is not finite there, and other devices take it. The divergence ends
   // the run.
   if (copies.has_diverged) return;
   const std::vector<std::size_t> faulty = sma::faulty_devices(copies.hashes);
   if (faulty.empty()) {
-    equal_at_ = stride.batches;
+    equal_at_ = batches;
     return;
   }
   std::vector<std::string> devices;
@@ -159,8 +163,7 @@ void Scheduler::check_copies(const Stride& stride) {
       "carries data to it, changes bits: test {} (a GPU by `nvidia-smi -q -d ECC`, a machine by a memory test), "
       "{}and go on with --resume from a checkpoint at or before mini-batch {}, "
       "where the copies were last equal",
-      stride.round, stride.batches,
-      is_one ? "the wrong one is" : "nothing tells which of these is wrong:", fmt::join(devices, ", "),
+      round, batches, is_one ? "the wrong one is" : "nothing tells which of these is wrong:", fmt::join(devices, ", "),
       is_one ? "it" : "them", away, equal_at_);
 }
 

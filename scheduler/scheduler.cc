@@ -1,58 +1,48 @@
 #include "scheduler/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
-#include "engine/process/all_gather.h"
-#include "scheduler/shards/sharded_pushes.h"
+#include "scheduler/host_copies.h"
+#include "scheduler/learner_states.h"
+#include "scheduler/replica_distance.h"
+#include "scheduler/rounds/make_round.h"
 
 namespace arbalest::scheduler {
 
-using engine::StepParameters;
 using learners::Learner;
 using learners::LearnerPool;
-using learners::Ticket;
 
 namespace {
 
-int learner_count(std::span<const std::unique_ptr<LearnerPool>> pools) {
-  int count = 0;
-  for (const auto& pool : pools) count += pool->count();
-  return count;
+using Pools = std::span<const std::unique_ptr<LearnerPool>>;
+
+Pools created(Pools pools) {
+  for (const auto& pool : pools) pool->create();
+  return pools;
 }
 
-std::vector<engine::Device*> devices_of(std::span<const std::unique_ptr<LearnerPool>> pools) {
+std::vector<engine::Device*> devices_of(Pools pools) {
   std::vector<engine::Device*> devices;
   for (const auto& pool : pools) devices.push_back(&pool->device());
   return devices;
 }
 
-// The learners of this process among those of all, of which this one has `own`.
-dataflow::BatchShare share_of(int own, engine::process::World& world) {
-  dataflow::BatchShare share{.first = 0, .count = own, .all = 0};
-  const std::vector<double> counts = engine::process::all_gather(world, own);
-  for (std::size_t rank = 0; rank < counts.size(); ++rank) {
-    const int count = static_cast<int>(counts[rank]);
-    if (static_cast<int>(rank) < world.rank()) share.first += count;
-    share.all += count;
-  }
-  return share;
-}
-
-sma::SynchronizerNeeds needs_of(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
-                                engine::process::World& world) {
-  const int most = std::max(options.most_learners, learner_count(pools));
+sma::SynchronizerNeeds needs_of(const Options& options, const Replicas& replicas) {
+  const int most = std::max(options.most_learners, static_cast<int>(replicas.size()));
+  const LearnerPool& pool = replicas.pool(0);
   sma::SynchronizerNeeds needs{.schemes = {options.synchronization},
-                               .most_learners = share_of(most, world).all,
+                               .most_learners = share_of(most, replicas.world()).all,
                                .may_resize = options.may_resize,
-                               .state_slots = pools.front()->state_slots(),
-                               .rule = pools.front()->rule(),
-                               .ranges = pools.front()->training_plan().parameters().update_ranges()};
+                               .state_slots = pool.state_slots(),
+                               .rule = pool.rule(),
+                               .ranges = pool.training_plan().parameters().update_ranges()};
   needs.measures_gradients = options.measures_gradients;
   needs.compares_copies = options.compare_rounds > 0;
-  needs.process = world.rank();
-  needs.processes = world.size();
+  needs.process = replicas.world().rank();
+  needs.processes = replicas.world().size();
   needs.schemes.insert(needs.schemes.end(), options.switches.begin(), options.switches.end());
   return needs;
 }
@@ -64,221 +54,241 @@ sma::CenterSizes sizes_of(const LearnerPool& pool) {
 
 }  // namespace
 
-Scheduler::Scheduler(const Options& options, std::span<const std::unique_ptr<LearnerPool>> pools,
-                     engine::Collective& collective, engine::process::World& world)
+Scheduler::Scheduler(const Options& options, Pools pools, engine::Collective& collective, engine::process::World& world)
     : options_(options),
-      pools_(pools),
-      world_(world),
-      synchronizer_(needs_of(options, pools, world), devices_of(pools), sizes_of(*pools.front()), collective,
+      clock_(options.learning_rate, options.batches_per_epoch, options.seed),
+      replicas_(created(pools), collective, world),
+      synchronizer_(needs_of(options, replicas_), devices_of(pools), sizes_of(*pools.front()), collective,
                     kRunAhead + 1),
-      moving_average_(options.moving_average),
-      tasks_(0),
-      strides_(kRunAhead + 1),
-      averagings_(kRunAhead + 1),
-      evaluation_ready_(pools.size()) {
-  if (options.spike) loss_watch_.emplace(*options.spike);
-  create_learners();
-  for (const auto& pool : pools_) {
+      results_(options.spike, clock_, replicas_),
+      evaluation_(options.moving_average, options.statistics_ring, replicas_, clock_),
+      strides_(kRunAhead + 1) {
+  couple(options_.synchronization);
+  for (const auto& pool : pools) {
     pool->training_plan().parameters().initialize(pool->device(), options_.seed, pool->evaluation_weights());
-    if (exchange() == nullptr) break;  // the first pool has all parameters
+    if (replicas_.exchange() == nullptr) break;  // the first pool has all parameters
   }
-  load(whole([&](std::size_t p) { return pools_[p]->evaluation_weights(); }));
+  load(whole_tensors(replicas_, [&](std::size_t p) { return pools[p]->evaluation_weights(); }));
 }
 
 Scheduler::~Scheduler() { abandon(); }
 
-void Scheduler::create_learners() {
-  for (const auto& pool : pools_) pool->create();
-  if (options_.statistics_ring != nullptr) statistics_.emplace(*pools_.front());
-  collect_learners();
-  bind(options_.synchronization);
-}
-
-void Scheduler::collect_learners() {
-  learners_.clear();
-  pool_of_.clear();
-  ready_.clear();
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    for (const auto& learner : pools_[p]->learners()) {
-      learners_.push_back(learner.get());
-      pool_of_.push_back(p);
-    }
-    ready_.emplace_back(pools_[p]->learners().size());
+void Scheduler::couple(const sma::Options& synchronization) {
+  clock_.set_learners(learners());
+  results_.set_scheme(synchronization);
+  synchronizer_.set_replicas(replicas_.vectors(), learners());
+  round_ = make_round(synchronization, {replicas_, synchronizer_, clock_, results_});
+  for (std::size_t j = 0; j < replicas_.size(); ++j) {
+    replicas_[j].set_update_sources(round_->sources(replicas_.pool_of(j)));
   }
-  share_ = share_of(static_cast<int>(learners_.size()), world_);
-  last_tasks_.assign(learners_.size(), {});
-  parts_.assign(learners_.size(), std::vector<engine::Event>(learners_.front()->gradient_parts().size()));
-  tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(pools_.front()->result_slots()));
-}
-
-void Scheduler::bind(const sma::Options& synchronization) {
-  std::vector<std::vector<sma::ReplicaView>> views;
-  for (const auto& pool : pools_) {
-    views.emplace_back();
-    for (const auto& learner : pool->learners()) {
-      sma::ReplicaView view{&learner->stream(), learner->weights(), learner->gradient()};
-      if (synchronization.scheme == sma::Scheme::kAsyncSgd) {
-        view.pushed = learner->pushed(synchronization.period);
-        view.gradient_scale = learner->gradient_scale(synchronization.period);
-      }
-      for (const learners::StateSlot& slot : learner->state()) view.state.push_back(slot.values.as<float>());
-      views.back().push_back(std::move(view));
-    }
-  }
-  synchronizer_.bind(synchronization, std::move(views), share_.all - share_.count);
-  for (std::size_t j = 0; j < learners_.size(); ++j) {
-    const sma::UpdateOperands operands = synchronizer_.operands(pool_of_[j]);
-    learners_[j]->set_update_sources(
-        {{operands.references[0], operands.references[1]}, operands.gradient, operands.push_every, operands.shared});
-  }
-  restart_pushes();
-  steps_left_ = 0;
-  enqueued_strides_ = 0;
 }
 
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    LearnerPool& pool = *pools_[p];
+  for (std::size_t p = 0; p < replicas_.pools().size(); ++p) {
+    const LearnerPool& pool = replicas_.pool(p);
     for (const auto& learner : pool.learners()) {
-      pool.training_plan().parameters().from_canonical(pool.device(), tensors, learner->weights());
+      to_device(replicas_, p, tensors, learner->weights());
       learner->weights_were_set();
     }
-    if (synchronizer_.has_center()) synchronizer_.set_center(p, pool.learners().front()->weights());
+    if (synchronizer_.has_center()) synchronizer_.center().set(p, pool.learners().front()->weights());
   }
-  if (statistics_) forget_statistics();
-}
-
-double Scheduler::epochs_of(std::uint64_t batches) const noexcept {
-  return static_cast<double>(batches) / static_cast<double>(options_.batches_per_epoch);
-}
-
-double Scheduler::progress() const noexcept { return epochs_of(batches_); }
-
-float Scheduler::learning_rate() const noexcept {
-  const auto scheduled = static_cast<double>(options_.learning_rate.at(progress(), learners()));
-  return static_cast<float>(scheduled * rate_factor_);
-}
-
-void Scheduler::lower_rate(double factor, int drops) {
-  rate_factor_ = factor;
-  extra_drops_ = drops;
-}
-
-void Scheduler::take_share(dataflow::BatchRing& ring, std::uint64_t first) const {
-  if (world_.size() > 1 && ring.share() != share_) ring.restart(first, share_);
-}
-
-// The learners of a split model take mini-batches together.
-void Scheduler::take_evaluation_share(dataflow::BatchRing& ring) const {
-  if (exchange() != nullptr) return take_share(ring, 0);
-  if (world_.size() == 1) return;
-  const std::uint64_t epoch = batches_ / static_cast<std::uint64_t>(options_.batches_per_epoch);
-  const dataflow::BatchShare share = share_.moved(epoch * static_cast<std::uint64_t>(share_.all / world_.size()));
-  if (ring.share() != share) ring.restart(0, share);
+  evaluation_.forget_statistics();
 }
 
 Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
-  take_share(ring, batches_);
+  replicas_.take_share(ring, batches());
   Progress progress;
   for (int stride = 0; stride < strides; ++stride) {
-    const bool has_server = synchronizer_.coupling() == sma::Coupling::kServer;
-    while (strides_.size() >= kRunAhead) pop_stride(progress);
+    while (strides_.size() >= kRunAhead) take_stride(progress);
     const double start = engine::host::thread_cpu_seconds();
     try {
-      has_server ? advance_pushes(ring, progress) : enqueue_stride(ring);
+      enqueue_stride(ring, progress);
     } catch (...) {
-      rethrow_cause();
+      replicas_.rethrow_cause();
     }
     progress.host_seconds += engine::host::thread_cpu_seconds() - start;
   }
   return progress;
 }
 
-int Scheduler::strides_apart() const {
-  const bool has_server = synchronizer_.coupling() == sma::Coupling::kServer;
-  return has_server ? synchronizer_.options().clocks_apart() + kRunAhead : kRunAhead;
+void Scheduler::enqueue_stride(dataflow::BatchRing& ring, Progress& progress) {
+  if (clock_.take_drops()) round_->restart_at_drop();
+  const std::size_t tasks = replicas_.tasks().size();
+  const StrideEnd end = round_->enqueue(ring, progress);
+  rounds_ += end.rounds;
+  const bool is_measured = round_->measure_gradients();
+  strides_.push({.tasks = replicas_.tasks().size() - tasks,
+                 .averaging = end.averaging,
+                 .measures = is_measured,
+                 .compares = end.rounds > 0 && is_comparison_due() && round_->compare_copies(),
+                 .round = rounds_,
+                 .batches = batches()});
+  // Within a round there is no center to add to the average.
+  if (!evaluation_.average().is_due(clock_.epochs()) || !round_->is_between_rounds()) return;
+  round_->make_readable(progress);
+  round_->gather();
+  round_->resume_after(evaluation_.add(*round_));
+}
+
+bool Scheduler::is_comparison_due() const {
+  return options_.compare_rounds > 0 && rounds_ % static_cast<std::uint64_t>(options_.compare_rounds) == 0;
+}
+
+void Scheduler::take_stride(Progress& progress) {
+  const Stride stride = strides_.pop();
+  for (std::size_t i = 0; i < stride.tasks; ++i) results_.take(replicas_.tasks().pop(), progress);
+  if (stride.averaging) results_.take_averaging(*stride.averaging, progress);
+  if (stride.compares) results_.check_copies(synchronizer_.take_comparison(), stride.round, stride.batches);
+  if (!stride.measures) return;
+  const sma::SpreadSample sample = synchronizer_.take_spread();
+  progress.gradient_square_mean += sample.square_mean;
+  progress.mean_gradient_square += sample.mean_square;
+  ++progress.gradient_samples;
 }
 
 Progress Scheduler::drain() {
   Progress progress;
-  while (!strides_.empty()) pop_stride(progress);
-  drain_pushes(progress);
+  while (!strides_.empty()) take_stride(progress);
+  rounds_ += round_->drain(progress);
   return progress;
+}
+
+Evaluation Scheduler::evaluate(dataflow::BatchRing& ring) {
+  ARBALEST_CHECK(replicas_.tasks().empty());
+  const std::optional<sma::AveragingTicket> gathered = evaluation_.refresh(*round_, Statistics::kReestimated);
+  Evaluation evaluation = evaluate_weights(replicas_, evaluation_, ring,
+                                           batches() / static_cast<std::uint64_t>(options_.batches_per_epoch));
+  if (gathered) {
+    replicas_.wait(gathered->done);
+    evaluation.replica_distance = distance_of(*gathered->result, learners());
+    evaluation.replica_spread = spread_of(*gathered->result, learners());
+  }
+  return evaluation;
+}
+
+double Scheduler::evaluate_replicas(dataflow::BatchRing& ring) {
+  ARBALEST_CHECK(replicas_.tasks().empty() && options_.evaluates_replicas);
+  return scheduler::evaluate_replicas(replicas_, ring);
+}
+
+std::optional<double> Scheduler::training_loss(dataflow::BatchRing& ring, int rounds) {
+  ARBALEST_CHECK(batches() == 0 && replicas_.tasks().empty());
+  return scheduler::training_loss(replicas_, ring, rounds, options_.seed);
 }
 
 void Scheduler::resize(std::span<const int> learners) {
   ARBALEST_CHECK(options_.may_resize);
-  regroup(synchronizer_.options(), learners, false);
+  const sma::Options same = round_->options();  // which ends with its round
+  regroup(same, learners, false);
 }
 
 void Scheduler::switch_to(const sma::Options& synchronization, RateScaling scaling, std::span<const int> learners) {
-  options_.learning_rate.with_learners = scaling;
-  const bool are_same = std::ranges::equal(learners, pools_, {}, {}, [](const auto& pool) { return pool->count(); });
-  // Replicas with equal weights have equal state, which a server, or a single learner, takes over.
-  const bool are_equal =
-      synchronizer_.coupling() == sma::Coupling::kGradient || synchronizer_.coupling() == sma::Coupling::kNone;
-  const bool is_taken_over = are_equal && synchronization.scheme == sma::Scheme::kAsyncSgd;
+  clock_.set_scaling(scaling);
+  const bool are_same =
+      std::ranges::equal(learners, replicas_.pools(), {}, {}, [](const auto& pool) { return pool->count(); });
+  const bool is_taken_over = round_->has_equal_replicas() && synchronization.scheme == sma::Scheme::kAsyncSgd;
   regroup(synchronization, learners, are_same && (synchronization.keeps_state_at_switch() || is_taken_over));
 }
 
 void Scheduler::regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state) {
-  ARBALEST_CHECK(tasks_.empty() && learners.size() == pools_.size());
-  if (statistics_) forget_statistics();                          // the copies' events belong to streams that may go
-  for (Learner* learner : learners_) learner->stream().drain();  // the last updates have not been waited for
-  gather_server_weights();
-  if (keeps_state) hand_out_server_state();
-  record_ready();
-  const std::span<const engine::Event> restarted = synchronizer_.restart(ready_, is_right_after_averaging());
-  for (const engine::Event& event : restarted) wait(event);
-  for (std::size_t p = 0; p < pools_.size(); ++p) pools_[p]->activate(learners[p]);
-  collect_learners();
-  bind(synchronization);
-  assign_center({}, keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
-  // The first step on shared weights must not change what another learner is still assigned.
-  if (synchronizer_.coupling() == sma::Coupling::kShared) settle();
-  if (keeps_state) take_over_state();
+  evaluation_.forget_statistics();  // the copies' events belong to streams that may go
+  for (Learner* learner : replicas_.all()) learner->stream().drain();  // the last updates have not been waited for
+  round_->gather();
+  if (keeps_state) round_->hand_out_state();
+  for (const engine::Event& event : round_->restart_center()) replicas_.wait(event);
+  round_.reset();  // before activate(), after which other processes may begin the next round
+  replicas_.activate(learners);
+  couple(synchronization);
+  replicas_.assign(synchronizer_.center(), {},
+                   keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
+  settle();  // the first step must not change what another learner is still assigned
+  if (keeps_state) round_->take_over_state();
 }
 
-void Scheduler::wait(const engine::Event& event) {
-  try {
-    synchronizer_.wait(event);
-  } catch (const engine::Error&) {
-    // If a device failed, its learners' streams know which work failed.
-    if (exchange() == nullptr) {
-      for (const Ticket& ticket : last_tasks_) {
-        if (ticket.done.is_complete()) ticket.done.synchronize();
-      }
-    }
-    rethrow_cause();
-  }
+std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
+  abandon();
+  evaluation_.refresh(*round_, statistics);
+  for (std::size_t p = 0; p < replicas_.pools().size(); ++p) replicas_.wait(evaluation_.ready(p));
+  return whole_tensors(replicas_, [&](std::size_t p) { return replicas_.pool(p).evaluation_weights(); });
 }
 
-void Scheduler::rethrow_cause() {
-  if (exchange() == nullptr) throw;
-  exchange()->break_up();  // other devices may wait for the one that failed
-  for (const Learner* learner : learners_) {
-    try {
-      synchronizer_.wait(learner->stream().record());  // which ends a collective that waits, too
-    } catch (const engine::Error& error) {
-      if (error.kind() != engine::ErrorKind::kPeer) throw;
+// Copies to the host read memory that the streams' work writes, so this work must have ended.
+void Scheduler::settle() {
+  ARBALEST_CHECK(replicas_.tasks().empty() && strides_.empty());
+  synchronizer_.settle();
+  replicas_.settle();
+}
+
+void Scheduler::verify_copies() {
+  settle();
+  if (options_.compare_rounds == 0 || !round_->compare_copies()) return;
+  results_.check_copies(synchronizer_.take_comparison(), rounds_, batches());
+}
+
+TrainingState Scheduler::save(TrainingState memory) {
+  verify_copies();
+  round_->hand_out_state();
+  if (round_->gather()) synchronizer_.settle();  // on all devices, each of which may have a part of the model
+  TrainingState state = std::move(memory);
+  state.batches = batches();
+  state.drops = clock_.drops();
+  state.rounds = rounds_;
+  state.averaged_at = evaluation_.average().last();
+  state.losses = results_.losses();
+  // Rank 0 has what all devices of all processes hold alike; the others give their parts of a split model.
+  const auto read_whole = [&](Tensors before, const PoolVector& vector_of) {
+    if (replicas_.world().rank() == 0) return whole_tensors(replicas_, vector_of, std::move(before));
+    gather_parts(replicas_, dataflow::VectorPart::kAll, vector_of);
+    return Tensors();
+  };
+  state.model = read_whole(std::move(state.model), [&](std::size_t p) { return round_->model(p); });
+  round_->save(state);
+  if (evaluation_.average().exists()) {
+    state.average =
+        read_whole(std::move(state.average), [&](std::size_t p) { return replicas_.pool(p).evaluation_weights(); });
+  } else {
+    state.average.clear();
+  }
+  save_learners(replicas_, state);
+  return state;
+}
+
+void Scheduler::restore(const TrainingState& state, const sma::Options& synchronization, RateScaling scaling,
+                        std::span<const int> learners) {
+  abandon();
+  settle();
+  round_.reset();
+  clock_.set_scaling(scaling);
+  replicas_.activate(learners);
+  couple(synchronization);
+  load(state.model);
+  clock_.continue_from(state.batches, state.drops);
+  rounds_ = state.rounds;
+  results_.continue_from(state.losses);
+  MovingAverage& average = evaluation_.average();
+  if (!state.average.empty() && average.exists()) {
+    average.continue_from(state.averaged_at);
+    for (std::size_t p = 0; p < replicas_.pools().size(); ++p) {
+      to_device(replicas_, p, state.average, replicas_.pool(p).evaluation_weights());
     }
   }
-  throw;
+  if (state.learners.size() == static_cast<std::size_t>(replicas_.share().all)) {
+    round_->restore(state);
+    restore_learners(replicas_, state);
+    round_->take_over_state();  // all learners were saved with the server's
+  } else {
+    for (Learner* learner : replicas_.all()) learner->zero_state();
+  }
+  verify_copies();
 }
 
 void Scheduler::abandon() noexcept {
-  if (sharded_) sharded_->abandon();
+  if (round_) round_->interrupt();
   synchronizer_.drain();
-  for (Learner* learner : learners_) learner->stream().drain();
-  while (!tasks_.empty()) {
-    const Task task = tasks_.pop();
-    task.ring->release(task.ticket.task);
-  }
+  replicas_.drain();
   while (!strides_.empty()) strides_.pop();
-  synchronizer_.forget_spreads();
-  synchronizer_.forget_comparisons();
-  while (!averagings_.empty()) averagings_.pop();
-  forget_pushes();
+  synchronizer_.forget();
+  if (round_) round_->forget();
 }
 
 }  // namespace arbalest::scheduler

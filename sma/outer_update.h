@@ -14,8 +14,8 @@ class OuterUpdate {
   // `learners`: of all processes. `options` must outlive it.
   OuterUpdate(const Options& options, int learners) : options_(options), learners_(learners) {}
 
-  // Enqueues one update of z on the averaging streams, which waits for ready[d][j], after which the weights of replica j
-  // of device d may be read. learning_rate: gamma of the round's last step, for SlowMo. Returns by device the event
+  // Enqueues one update of z on the averaging streams, which waits for ready[d][j], after which the weights of replica
+  // j of device d may be read. learning_rate: gamma of the round's last step, for SlowMo. Returns by device the event
   // after which the replicas' weights may change; z is complete later (Center::record). Does not block the host.
   std::span<const engine::Event> enqueue(Center& center, std::span<const std::vector<engine::Event>> ready,
                                          float learning_rate);

@@ -93,21 +93,14 @@ bool Synchronizer::compare_center() {
   copies_.resize(center_->devices());
   for (std::size_t d = 0; d < copies_.size(); ++d) copies_[d] = {center_->present(d)};
   const CenterSizes& sizes = center_->sizes();
-  comparison_->enqueue(center_->streams(), copies_, std::vector{engine::ElementRange{0, sizes.elements + sizes.frozen}});
+  comparison_->enqueue(center_->streams(), copies_,
+                       std::vector{engine::ElementRange{0, sizes.elements + sizes.frozen}});
   return true;
 }
 
 void Synchronizer::forget() {
   if (spread_) spread_->forget();
   if (comparison_) comparison_->forget();
-}
-
-void Synchronizer::wait(const engine::Event& event) {
-  if (center_) {
-    center_->wait(event);
-  } else {
-    event.synchronize();
-  }
 }
 
 void Synchronizer::settle() {

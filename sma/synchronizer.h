@@ -61,7 +61,7 @@ class Synchronizer {
   GradientSpread* spread() { return spread_ ? &*spread_ : nullptr; }
   // Returns the oldest measurement that was not taken; blocks the host until it is complete.
   SpreadSample take_spread() {
-    return spread_->take([this](const engine::Event& event) { wait(event); });
+    return spread_->take([this](const engine::Event& event) { center_->wait(event); });
   }
 
   // Comparisons of what all devices must hold alike (SynchronizerNeeds::compares_copies); null: there are none.
@@ -72,13 +72,11 @@ class Synchronizer {
   // Returns the hashes of the oldest comparison that was not taken, by device; valid until the next call. Blocks the
   // host until they are complete.
   const CopyHashes& take_comparison() {
-    return comparison_->take([this](const engine::Event& event) { wait(event); });
+    return comparison_->take([this](const engine::Event& event) { center_->wait(event); });
   }
   // Forgets measurements and comparisons that were not taken. The streams must be idle.
   void forget();
 
-  // Blocks the host until `event`, which may follow a collective, has passed: Collective::wait.
-  void wait(const engine::Event& event);
   // Blocks the host until all work enqueued on the averaging streams has ended. Throws its first error.
   void settle();
   // Blocks the host until the averaging streams have finished. Call it before the learners' streams are

@@ -22,7 +22,7 @@
 #include "jobs/options/parameters/initialize_options.h"
 #include "jobs/options/sparse/sparse_options.h"
 #include "scheduler/learning_rate.h"
-#include "scheduler/moving_average.h"
+#include "scheduler/evaluation/moving_average.h"
 #include "sma/options.h"
 
 namespace arbalest::jobs {

@@ -33,32 +33,32 @@ std::size_t ShardedPushes::host_bytes(int learners, const sma::CenterSizes& size
   return kVectors * static_cast<std::size_t>(learners) * bytes_of(sizes.elements + sizes.frozen);
 }
 
-ShardedPushes::ShardedPushes(engine::process::World& world, engine::Device& device, Calls calls)
-    : world_(world), device_(device), calls_(std::move(calls)), protocol_(world.rank(), world.size(), *this) {
+ShardedPushes::ShardedPushes(const Replicas& replicas, sma::Synchronizer& synchronizer, const sma::Options& options,
+                             Calls calls)
+    : world_(replicas.world()),
+      calls_(std::move(calls)),
+      synchronizer_(synchronizer),
+      options_(options),
+      first_(static_cast<std::size_t>(replicas.share().first)),
+      protocol_(world_.rank(), world_.size(), *this),
+      own_(replicas.size()),
+      served_(static_cast<std::size_t>(replicas.share().all)) {
+  const sma::CenterSizes& sizes = shards().whole();
+  engine::Device& device = replicas.pool(0).device();  // that of the server
+  for (std::size_t j = 0; j < own_.size(); ++j) {
+    own_[j].learner = &replicas[j];
+    own_[j].staging = device.allocate_host(bytes_of(sizes.elements + sizes.frozen));
+    own_[j].scale = device.allocate_host(sizeof(float));
+  }
+  protocol_.restart(first_, own_.size(), served_.size(), options.staleness);
   world_.mailbox().on_arrival([this] { completions_.add(kWake); });
+  completions_.add(kWake);  // other processes may have sent letters before
 }
 
 ShardedPushes::~ShardedPushes() {
   stop();
   world_.mailbox().await({});
   world_.mailbox().on_arrival({});
-}
-
-void ShardedPushes::restart(sma::Synchronizer& synchronizer, std::span<Learner* const> learners,
-                            const dataflow::BatchShare& share) {
-  const std::lock_guard lock(mutex_);
-  synchronizer_ = &synchronizer;
-  first_ = static_cast<std::size_t>(share.first);
-  const sma::CenterSizes& sizes = shards().whole();
-  own_.resize(learners.size());
-  for (std::size_t j = 0; j < learners.size(); ++j) {
-    own_[j].learner = learners[j];
-    if (own_[j].staging.data() == nullptr)
-      own_[j].staging = device_.allocate_host(bytes_of(sizes.elements + sizes.frozen));
-    if (own_[j].scale.data() == nullptr) own_[j].scale = device_.allocate_host(sizeof(float));
-  }
-  served_ = std::vector<Served>(static_cast<std::size_t>(share.all));
-  protocol_.restart(first_, learners.size(), static_cast<std::size_t>(share.all), synchronizer.options().staleness);
 }
 
 void ShardedPushes::advance(dataflow::BatchRing& ring, const StepParameters& step) {
@@ -180,14 +180,14 @@ void ShardedPushes::report(engine::Stream& stream, Event event, std::size_t numb
   stream.report(completions_, static_cast<std::uint64_t>(event) << kEventShift | number);
 }
 
-bool ShardedPushes::has_batches() { return ring_->can_hand_out(options().period); }
+bool ShardedPushes::has_batches() { return ring_->can_hand_out(options_.period); }
 
 void ShardedPushes::start(std::size_t learner) {
   Own& of = own(learner);
   of.step = grants_.front().step;
   if (--grants_.front().pushes == 0) grants_.pop_front();
   of.batches.clear();
-  for (int i = 0; i < options().period; ++i) {
+  for (int i = 0; i < options_.period; ++i) {
     const auto batch = ring_->next();
     ARBALEST_CHECK(batch.has_value());  // training batches never end
     of.batches.push_back(*batch);
@@ -218,11 +218,11 @@ void ShardedPushes::compute(std::size_t number) {
     i + 1 < of.batches.size() ? learner.update(task, {}) : learner.push(task);
   }
   const std::int64_t trainable = sizes.trainable();
-  stream.copy(staging, learner.pushed(options().period), bytes_of(trainable), "copy of the gradient");
+  stream.copy(staging, learner.pushed(options_.period), bytes_of(trainable), "copy of the gradient");
   if (sizes.statistics > 0) {
     stream.copy(staging + trainable, learner.gradient() + trainable, bytes_of(sizes.statistics), "copy of statistics");
   }
-  if (const float* scale = learner.gradient_scale(options().period)) {
+  if (const float* scale = learner.gradient_scale(options_.period)) {
     stream.copy(of.scale.data(), scale, sizeof(float), "copy of the gradient's scale");
   } else {
     *of.scale.as<float>() = 1.0F;
@@ -254,8 +254,8 @@ void ShardedPushes::read_weights(std::size_t learner) {
   const engine::ElementRange shard = shards().of(world_.rank());
   of.weights = ShardLetter({.kind = LetterKind::kWeights, .learner = static_cast<std::uint32_t>(learner)},
                            static_cast<std::size_t>(shard.elements()));
-  engine::Stream& stream = synchronizer_->server_stream();
-  stream.copy(of.weights.numbers().data(), synchronizer_->server_weights() + shard.begin, bytes_of(shard.elements()),
+  engine::Stream& stream = synchronizer_.center().stream(0);
+  stream.copy(of.weights.numbers().data(), synchronizer_.center().present(0) + shard.begin, bytes_of(shard.elements()),
               "weights for a learner");
   of.weights_read = stream.record();
   report(stream, kWeightsRead, learner);
@@ -268,14 +268,14 @@ void ShardedPushes::apply(ShardLetter push, std::int64_t staleness) {
   of.scale = header.gradient_scale;
   const float* gradient = of.push.numbers().data();
   of.applied =
-      synchronizer_->server().push({.learner = header.learner,
-                                    .gradient = gradient,
-                                    .statistics = gradient,
-                                    .gradient_scale = &of.scale,
-                                    .is_elsewhere = true,
-                                    .learning_rate = sma::rate_of_push(options(), header.learning_rate, staleness)});
+      synchronizer_.server().push({.learner = header.learner,
+                                   .gradient = gradient,
+                                   .statistics = gradient,
+                                   .gradient_scale = &of.scale,
+                                   .is_elsewhere = true,
+                                   .learning_rate = sma::rate_of_push(options_, header.learning_rate, staleness)});
   ++applying_;
-  report(synchronizer_->server_stream(), kApplied, header.learner);
+  report(synchronizer_.center().stream(0), kApplied, header.learner);
   const bool is_own = header.learner >= first_ && header.learner < first_ + own_.size();
   if (is_own) ++results_.staleness[staleness];
 }
@@ -284,7 +284,7 @@ void ShardedPushes::finish_applied(std::size_t learner) {
   Served& of = served_[learner];
   of.applied.synchronize();  // throws the error of the stream
   --applying_;
-  const std::int32_t refused = synchronizer_->server().refused(learner);
+  const std::int32_t refused = synchronizer_.server().refused(learner);
   if (refused != 0) calls_.report_refused(static_cast<std::uint32_t>(learner), of.push.header().mini_batch, refused);
   of.push = {};
 }

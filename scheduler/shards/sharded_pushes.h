@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
-#include "dataflow/input/batches/batch_share.h"
 #include "engine/host/completions.h"
 #include "engine/process/world.h"
 #include "learners/learner.h"
 #include "scheduler/progress.h"
+#include "scheduler/replicas.h"
 #include "sma/parameter_server.h"
 #include "sma/shards/shard_protocol.h"
 #include "sma/shards/shards.h"
@@ -44,16 +44,13 @@ class ShardedPushes final : private sma::ShardWork {
   // Host memory for the learners of one process: staging, and the letters that may be under way.
   static std::size_t host_bytes(int learners, const sma::CenterSizes& sizes);
 
-  // `device`: that of the server. All must outlive it.
-  ShardedPushes(engine::process::World& world, engine::Device& device, Calls calls);
+  // For the learners of this process and a server that was restarted, drained. All processes make it at the same point.
+  // `synchronizer` and all that it is given must outlive it.
+  ShardedPushes(const Replicas& replicas, sma::Synchronizer& synchronizer, const sma::Options& options, Calls calls);
   ~ShardedPushes();
   ShardedPushes(const ShardedPushes&) = delete;
   ShardedPushes& operator=(const ShardedPushes&) = delete;
 
-  // Begins anew with these learners, of which `share` tells the place among all, and a server that was restarted.
-  // Everything must last until the next call. All processes call it at the same point, drained.
-  void restart(sma::Synchronizer& synchronizer, std::span<learners::Learner* const> learners,
-               const dataflow::BatchShare& share);
   // Lets each learner of this process push once more, in any distribution, and returns when all of these pushes have
   // started. Throws the error of any work, and kPeer if another process has died or failed.
   void advance(dataflow::BatchRing& ring, const engine::StepParameters& step);
@@ -112,17 +109,16 @@ class ShardedPushes final : private sma::ShardWork {
   void apply(sma::ShardLetter push, std::int64_t staleness) override;
   void send(int to, sma::ShardLetter letter) override;
 
-  const sma::Shards& shards() const { return synchronizer_->shards(); }
-  const sma::Options& options() const { return synchronizer_->options(); }
+  const sma::Shards& shards() const { return synchronizer_.shards(); }
   Own& own(std::size_t learner) { return own_[learner - first_]; }
   void report(engine::Stream& stream, Event event, std::size_t number);
 
   engine::process::World& world_;
-  engine::Device& device_;
   const Calls calls_;
-  sma::Synchronizer* synchronizer_ = nullptr;
+  sma::Synchronizer& synchronizer_;
+  const sma::Options& options_;
   dataflow::BatchRing* ring_ = nullptr;
-  std::size_t first_ = 0;  // number of the first learner of this process
+  const std::size_t first_;  // number of the first learner of this process
 
   std::mutex mutex_;  // guards all below but completions_, and what they refer to
   std::condition_variable changed_;

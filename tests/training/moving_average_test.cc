@@ -1,6 +1,6 @@
 // The moving average of the central model. Its weights are compared with the formula, and the evaluated and saved model
 // with the central models of the same training without an average.
-#include "scheduler/moving_average.h"
+#include "scheduler/evaluation/moving_average.h"
 
 #include <cmath>
 #include <cstring>

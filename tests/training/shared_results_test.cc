@@ -13,7 +13,7 @@
 #include "jobs/run/processes/device_share.h"
 #include "jobs/run/processes/shared_job.h"
 #include "jobs/run/processes/shared_results.h"
-#include "scheduler/batch_rows.h"
+#include "scheduler/evaluation/batch_rows.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"

@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "scheduler/dispatcher.h"
+#include "scheduler/rounds/dispatcher.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
 

@@ -1,4 +1,4 @@
-#include "scheduler/central_statistics.h"
+#include "scheduler/evaluation/central_statistics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "scheduler/moving_average.h"
+#include "scheduler/evaluation/moving_average.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "scheduler/batch_rows.h"
+#include "scheduler/evaluation/batch_rows.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,138 @@
+#include "scheduler/evaluation/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+#include <vector>
+
+#include "engine/error.h"
+#include "engine/process/all_gather.h"
+#include "scheduler/evaluation/batch_rows.h"
+#include "scheduler/evaluation/evaluation_weights.h"
+#include "scheduler/evaluation/spread_batches.h"
+#include "scheduler/ring_slots.h"
+
+namespace arbalest::scheduler {
+
+using learners::Learner;
+using learners::Ticket;
+
+namespace {
+
+// The result of one mini-batch of an evaluation.
+struct BatchResult {
+  std::int64_t examples = 0;
+  engine::StepResult result;
+};
+static_assert(std::is_trivially_copyable_v<BatchResult>);
+
+// The loss over the labeled examples of all processes.
+struct LossSum {
+  double loss = 0.0;
+  double examples = 0.0;
+
+  void add(const Ticket& ticket) {
+    loss += static_cast<double>(ticket.result->sums[engine::kLossSum]);
+    examples += static_cast<double>(ticket.examples);
+  }
+  LossSum of_all(engine::process::World& world) const {
+    const std::vector<double> losses = engine::process::all_gather(world, loss);
+    const std::vector<double> counts = engine::process::all_gather(world, examples);
+    return {std::reduce(losses.begin(), losses.end()), std::reduce(counts.begin(), counts.end())};
+  }
+};
+
+// The learners of a split model take mini-batches together.
+void take_evaluation_share(const Replicas& replicas, dataflow::BatchRing& ring, std::uint64_t epoch) {
+  if (replicas.exchange() != nullptr) return replicas.take_share(ring, 0);
+  const int processes = replicas.world().size();
+  if (processes == 1) return;
+  const dataflow::BatchShare& own = replicas.share();
+  const dataflow::BatchShare share = own.moved(epoch * static_cast<std::uint64_t>(own.all / processes));
+  if (ring.share() != share) ring.restart(0, share);
+}
+
+}  // namespace
+
+void run_over(Replicas& replicas, dataflow::BatchRing& ring, const EnqueueBatch& enqueue, const TakeTicket& take) {
+  const auto wait_for = [&](const engine::Event& event) { replicas.wait(event); };
+  if (replicas.exchange() == nullptr) {
+    spread_batches(ring, replicas.size(), kRunAhead, enqueue, wait_for, take);
+    return;
+  }
+  try {
+    spread_together(ring, replicas.share(), enqueue, wait_for, take);
+  } catch (...) {
+    replicas.rethrow_cause();
+  }
+}
+
+Evaluation evaluate_weights(Replicas& replicas, const EvaluationWeights& weights, dataflow::BatchRing& ring,
+                            std::uint64_t epoch) {
+  Evaluation evaluation;
+  BatchRows rows(replicas.world(), sizeof(BatchResult), [&](BatchRows::Row row) {
+    BatchResult batch;
+    std::memcpy(&batch, row.data(), sizeof batch);
+    evaluation.examples += batch.examples;
+    evaluation.sums.add(batch.result);
+  });
+  take_evaluation_share(replicas, ring, epoch);
+  run_over(
+      replicas, ring,
+      [&](std::size_t j, const dataflow::Batch& batch) {
+        return replicas[j].evaluate(batch, weights.ready(replicas.pool_of(j)));
+      },
+      [&](const Ticket& ticket) {
+        const BatchResult batch{ticket.examples, *ticket.result};
+        rows.add(ticket.task, std::as_bytes(std::span(&batch, 1)));
+      });
+  rows.finish();
+  if (evaluation.examples == 0) {
+    engine::fail(engine::ErrorKind::kData,
+                 "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
+  }
+  return evaluation;
+}
+
+std::optional<double> training_loss(Replicas& replicas, dataflow::BatchRing& ring, int rounds, std::uint64_t seed) {
+  replicas.take_share(ring, 0);
+  LossSum own;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<dataflow::Batch> batches;
+    while (batches.size() < replicas.size()) batches.push_back(ring.next().value());
+    std::vector<Ticket> tickets;
+    for (std::size_t j = 0; j < replicas.size(); ++j) {
+      tickets.push_back(replicas[j].training_loss(batches[j], {.task = batches[j].number, .seed = seed}));
+    }
+    for (const Ticket& ticket : tickets) {
+      replicas.wait(ticket.done);
+      own.add(ticket);
+    }
+    for (const dataflow::Batch& batch : batches) ring.release(batch.number);
+  }
+  ring.restart();
+  const LossSum all = own.of_all(replicas.world());
+  const double mean = all.loss / all.examples;  // NaN without examples
+  return std::isfinite(mean) ? std::optional(mean) : std::nullopt;
+}
+
+double evaluate_replicas(Replicas& replicas, dataflow::BatchRing& ring) {
+  LossSum own;
+  if (replicas.world().size() > 1) ring.restart(0, {});  // each learner evaluates all of it
+  while (const auto batch = ring.next()) {
+    std::vector<Ticket> tickets;
+    for (Learner* learner : replicas.all()) tickets.push_back(learner->evaluate_own_weights(*batch));
+    for (const Ticket& ticket : tickets) {
+      replicas.wait(ticket.done);
+      own.add(ticket);
+    }
+    ring.release(batch->number);
+  }
+  ring.restart();
+  const LossSum all = own.of_all(replicas.world());
+  return all.loss / std::max(all.examples, 1.0);
+}
+
+}  // namespace arbalest::scheduler

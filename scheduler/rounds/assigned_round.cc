@@ -1,0 +1,55 @@
+#include "scheduler/rounds/assigned_round.h"
+
+#include "scheduler/rounds/gather_mean.h"
+
+namespace arbalest::scheduler {
+
+using learners::OptimizerState;
+
+StrideEnd AssignedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+  const engine::StepParameters step = clock().step();
+  if (steps_left_ == 0) {
+    const auto half_an_epoch = static_cast<int>(clock().batches_per_epoch() / (2 * learners()));
+    steps_left_ = options().period_at(static_cast<double>(step.learning_rate), half_an_epoch);
+  }
+  enqueue_steps(ring, 1, step);
+  if (--steps_left_ > 0) return {};
+  average(replicas().record(), step.learning_rate);
+  assign();
+  return {.rounds = 1, .averaging = center().ticket()};
+}
+
+void AssignedRound::assign() {
+  const bool averages_state = options().local_state == sma::LocalState::kAverage;
+  if (averages_state) center().average_state();
+  const std::span<const engine::Event> ready = center().record();
+  replicas().assign(center(), ready,
+                    options().local_state == sma::LocalState::kZero ? OptimizerState::kZero : OptimizerState::kKeep);
+  if (!averages_state) return;
+  for (std::size_t j = 0; j < replicas().size(); ++j) {
+    const std::size_t p = replicas().pool_of(j);
+    for (std::size_t slot = 0; slot < replicas()[j].state().size(); ++slot) {
+      replicas()[j].assign_state(slot, center().state(p, slot), ready[p]);
+    }
+  }
+}
+
+std::optional<sma::AveragingTicket> AssignedRound::gather() {
+  if (is_between_rounds()) return std::nullopt;
+  center().wait_for(replicas().record(), "wait for the replicas to be read");
+  return gather_mean(
+      replicas(), center(), [&](std::size_t p) { return center().present(p); },
+      [&](std::size_t p) { return center().mean(p); });
+}
+
+void AssignedRound::save(TrainingState& state) const {
+  AveragedRound::save(state);
+  state.steps_left = steps_left_;
+}
+
+void AssignedRound::restore(const TrainingState& state) {
+  AveragedRound::restore(state);
+  steps_left_ = state.steps_left;
+}
+
+}  // namespace arbalest::scheduler

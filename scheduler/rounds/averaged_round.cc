@@ -1,0 +1,38 @@
+#include "scheduler/rounds/averaged_round.h"
+
+#include <utility>
+
+#include "scheduler/host_copies.h"
+
+namespace arbalest::scheduler {
+
+AveragedRound::AveragedRound(const sma::Options& options, const RoundContext& context)
+    : Round(options, context), outer_(this->options(), learners()) {}
+
+// All devices of all processes hold these vectors alike, so only rank 0 copies them.
+void AveragedRound::save(TrainingState& state) const {
+  const learners::LearnerPool& first = replicas().pool(0);
+  const bool is_here = replicas().world().rank() == 0;
+  const auto read = [&](Tensors memory, const float* vector) {
+    if (vector == nullptr || !is_here) return Tensors();
+    return first.training_plan().parameters().to_canonical(first.device(), vector, dataflow::VectorPart::kAll,
+                                                           std::move(memory));
+  };
+  state.steps_left = 0;
+  state.last_learning_rate = outer_.last_learning_rate();
+  state.center = read(std::move(state.center), hidden_center());
+  state.center_before = read(std::move(state.center_before), center().other(0));
+  state.velocity = read(std::move(state.velocity), center().velocity(0));
+}
+
+void AveragedRound::restore(const TrainingState& state) {
+  outer_.continue_from(state.last_learning_rate);
+  if (state.center_before.empty()) return;
+  for (std::size_t p = 0; p < replicas().pools().size(); ++p) {
+    if (!state.center.empty()) to_device(replicas(), p, state.center, center().present(p));
+    to_device(replicas(), p, state.center_before, center().other(p));
+    if (!state.velocity.empty()) to_device(replicas(), p, state.velocity, center().velocity(p));
+  }
+}
+
+}  // namespace arbalest::scheduler

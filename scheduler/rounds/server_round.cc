@@ -1,0 +1,132 @@
+#include "scheduler/rounds/server_round.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "engine/error.h"
+
+namespace arbalest::scheduler {
+
+using learners::Learner;
+using learners::Ticket;
+
+ServerRound::ServerRound(const sma::Options& options, const RoundContext& context)
+    : Round(options, context), server_(synchronizer().server()), pushes_(replicas().size()) {
+  server_.restart(center().present(0), options.period);
+  for (Pushes& each : pushes_) each.tasks = RingQueue<Ticket>(static_cast<std::size_t>(options.period));
+  dispatcher_.restart(pushes_.size(), options.staleness);
+}
+
+StrideEnd ServerRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
+  ring_ = &ring;
+  for (std::size_t started = 0; started < pushes_.size(); ++started) {
+    // A learner that stands still holds its mini-batches, and the ring hands out no more than it has slots.
+    while (!ring.can_hand_out(options().period)) take(progress);
+    std::optional<std::size_t> number = dispatcher_.start();
+    for (; !number; number = dispatcher_.start()) take(progress);
+    start(*number);
+  }
+  return {.rounds = std::exchange(taken_, 0)};
+}
+
+void ServerRound::start(std::size_t number) {
+  Learner& learner = replicas()[number];
+  Pushes& push = pushes_[number];
+  const int mini_batches = options().period;
+  server_.wait_for_reader(learner.pull(center().present(0), server_.pushed()));
+  engine::StepParameters step = clock().step();
+  push.learning_rate = step.learning_rate;
+  for (int i = 1; i <= mini_batches; ++i) {
+    const auto batch = ring_->next();
+    ARBALEST_CHECK(batch.has_value());  // training batches never end
+    step.task = batch->number;
+    Ticket& task = replicas().last_task(number);
+    task = learner.gradient(*batch, step);
+    if (i < mini_batches) {
+      learner.update(task, {});
+    } else {
+      learner.push(task);
+    }
+    push.tasks.push(task);
+  }
+  clock().count(static_cast<std::uint64_t>(mini_batches));
+  learner.stream().report(completions_, number);
+}
+
+void ServerRound::take(Progress& progress) {
+  const std::size_t number = completions_.take();
+  Pushes& push = pushes_[number];
+  check_applied(number);  // the learner has pulled since its last push, so that push has ended
+  while (!push.tasks.empty()) results().take({push.tasks.pop(), number, ring_}, progress);
+  const std::int64_t staleness = dispatcher_.complete(number);
+  ++progress.staleness[staleness];
+  const Learner& learner = replicas()[number];
+  const Ticket& last = replicas().last_task(number);
+  server_.push({.learner = number,
+                .ready = last.done,
+                .gradient = learner.pushed(options().period),
+                .statistics = learner.gradient(),
+                .gradient_scale = learner.gradient_scale(options().period),
+                .is_elsewhere = replicas().pool_of(number) > 0,
+                .learning_rate = sma::rate_of_push(options(), push.learning_rate, staleness)});
+  push.unchecked = last.task;
+  ++taken_;
+}
+
+std::uint64_t ServerRound::drain(Progress& progress) {
+  while (!dispatcher_.all_are_idle()) take(progress);
+  replicas().wait(server_.pushed());
+  for (std::size_t j = 0; j < pushes_.size(); ++j) check_applied(j);
+  return std::exchange(taken_, 0);
+}
+
+void ServerRound::check_applied(std::size_t number) {
+  const std::optional<std::uint64_t> task = std::exchange(pushes_[number].unchecked, std::nullopt);
+  if (!task) return;
+  const std::int32_t refused = server_.refused(number);
+  if (refused == 0) return;
+  const engine::Device& device = replicas().pool(replicas().pool_of(number)).device();
+  results().report_refused(fmt::format("learner {} on {}", number, device.name()), *task, refused);
+}
+
+void ServerRound::forget() noexcept {
+  for (Pushes& each : pushes_) {
+    while (!each.tasks.empty()) ring_->release(each.tasks.pop().task);
+    each.unchecked.reset();
+  }
+  completions_.forget();
+  dispatcher_.restart(pushes_.size(), options().staleness);
+}
+
+std::optional<sma::AveragingTicket> ServerRound::gather() {
+  for (std::size_t p = 1; p < center().devices(); ++p) {
+    engine::Stream& stream = center().stream(p);
+    stream.wait(server_.pushed(), "wait for the server's weights");
+    stream.copy(center().present(p), center().present(0), center().vector_bytes(), "copy of the server's weights");
+    server_.wait_for_reader(stream.record());
+  }
+  return std::nullopt;
+}
+
+void ServerRound::hand_out_state() {
+  for (Learner* learner : replicas().all()) {
+    learner->assign(center().present(0), server_.pushed(), learners::OptimizerState::kKeep);
+    for (std::size_t slot = 0; slot < server_.state_slots(); ++slot) {
+      learner->assign_state(slot, server_.state(slot), server_.pushed());
+    }
+    learner->continue_from(server_.steps());
+  }
+  replicas().settle();
+}
+
+void ServerRound::take_over_state() {
+  const Learner& first = replicas()[0];
+  const engine::Event ready = first.stream().record();
+  for (std::size_t slot = 0; slot < first.state().size(); ++slot) {
+    server_.set_state(slot, first.state()[slot].values.as<float>(), ready);
+  }
+  server_.continue_from(first.steps());
+}
+
+}  // namespace arbalest::scheduler

@@ -1,0 +1,97 @@
+#include "scheduler/rounds/sharded_round.h"
+
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "scheduler/shards/gather_shards.h"
+
+namespace arbalest::scheduler {
+
+using learners::Learner;
+
+namespace {
+
+sma::ParameterServer& restarted(const sma::Options& options, const RoundContext& context) {
+  sma::Synchronizer& synchronizer = context.synchronizer;
+  const engine::ElementRange shard = synchronizer.shards().of(context.replicas.world().rank());
+  synchronizer.server().restart(synchronizer.center().present(0) + shard.begin, options.period);
+  return synchronizer.server();
+}
+
+ShardedPushes::Calls calls_of(Results& results) {
+  return {.take_result =
+              [&results](const learners::Ticket& ticket, std::size_t learner, dataflow::BatchRing& ring,
+                         Progress& progress) {
+                results.take({ticket, learner, &ring}, progress);
+              },
+          .report_refused =
+              [&results](std::uint32_t learner, std::uint64_t mini_batch, std::int32_t refused) {
+                results.report_refused(fmt::format("learner {}", learner), mini_batch, refused);
+              }};
+}
+
+}  // namespace
+
+ShardedRound::ShardedRound(const sma::Options& options, const RoundContext& context)
+    : Round(options, context),
+      server_(restarted(options, context)),
+      pushes_(replicas(), synchronizer(), this->options(), calls_of(results())) {}
+
+StrideEnd ShardedRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
+  is_complete_ = false;
+  pushes_.advance(ring, clock().step());
+  const auto pushes = static_cast<std::uint64_t>(learners());
+  clock().count(pushes * static_cast<std::uint64_t>(options().period));
+  progress.add(pushes_.take_results());
+  return {.rounds = pushes};
+}
+
+std::uint64_t ShardedRound::drain(Progress& progress) {
+  pushes_.drain();
+  progress.add(pushes_.take_results());
+  return 0;  // they were counted when they started
+}
+
+void ShardedRound::complete_weights() {
+  if (std::exchange(is_complete_, true)) return;
+  const sma::Shards& shards = synchronizer().shards();
+  float* weights = center().present(0);
+  gather_shards(replicas().world(), center().stream(0), shards, VectorElements::kAll,
+                weights + shards.of(replicas().world().rank()).begin, weights);
+}
+
+std::optional<sma::AveragingTicket> ShardedRound::gather() {
+  complete_weights();
+  return std::nullopt;
+}
+
+void ShardedRound::hand_out_state() {
+  complete_weights();
+  const dataflow::ParameterLayout& layout = replicas().pool(0).training_plan().parameters();
+  std::vector<std::vector<float>> state(server_.state_slots());
+  for (std::size_t slot = 0; slot < state.size(); ++slot) {
+    state[slot].resize(static_cast<std::size_t>(layout.trainable_elements()));
+    gather_shards(replicas().world(), center().stream(0), synchronizer().shards(), VectorElements::kTrainable,
+                  server_.state(slot), state[slot].data());
+  }
+  for (Learner* learner : replicas().all()) {
+    learner->assign(center().present(0), {}, learners::OptimizerState::kKeep);
+    for (std::size_t slot = 0; slot < state.size(); ++slot) learner->assign_state(slot, state[slot].data(), {});
+    learner->continue_from(server_.steps());
+  }
+  replicas().settle();
+}
+
+void ShardedRound::take_over_state() {
+  const std::int64_t begin = synchronizer().shards().trainable_of(replicas().world().rank()).begin;
+  const Learner& first = replicas()[0];
+  const engine::Event ready = first.stream().record();
+  for (std::size_t slot = 0; slot < first.state().size(); ++slot) {
+    server_.set_state(slot, first.state()[slot].values.as<float>() + begin, ready);
+  }
+  server_.continue_from(first.steps());
+}
+
+}  // namespace arbalest::scheduler

@@ -1,0 +1,29 @@
+#include "scheduler/rounds/shared_round.h"
+
+#include "engine/error.h"
+
+namespace arbalest::scheduler {
+
+SharedRound::SharedRound(const sma::Options& options, const RoundContext& context) : Round(options, context) {
+  ARBALEST_CHECK(replicas().pools().size() == 1 && !center().has_copies());
+  shared_.values = center().present(0);
+}
+
+learners::UpdateSources SharedRound::sources(std::size_t /*pool*/) { return {.shared = &shared_}; }
+
+StrideEnd SharedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+  enqueue_steps(ring, options().steps_per_stride(), clock().step());
+  return {};
+}
+
+// What is enqueued next on the averaging stream may read the shared weights.
+std::optional<sma::AveragingTicket> SharedRound::gather() {
+  center().wait_for(replicas().record(), "wait for the learners' steps");
+  return std::nullopt;
+}
+
+void SharedRound::resume_after(std::span<const engine::Event> read) {
+  replicas().wait_for(read, "wait for the moving average");
+}
+
+}  // namespace arbalest::scheduler
