@@ -1,4 +1,4 @@
-// All-reduce in memory and the synchronizer over several devices: exact on integers, and no hang when a rank fails.
+// All-reduce in memory and the central model over several devices: exact on integers, and no hang when a rank fails.
 #include <limits>
 #include <memory>
 
@@ -8,7 +8,7 @@
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "sma/synchronizer.h"
+#include "sma/outer_update.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/training_rig.h"
@@ -31,14 +31,14 @@ std::vector<engine::CollectivePart> parts_of(const std::vector<std::unique_ptr<e
   return parts;
 }
 
-// Replicas with these weights, distributed round-robin over the devices.
-std::vector<std::vector<sma::ReplicaView>> views_of(const std::vector<std::vector<float>>& weights,
-                                                    std::size_t per_device) {
-  std::vector<std::vector<sma::ReplicaView>> views(weights.size() / per_device);
+// Replicas with these weights, `per_device` on each device.
+std::vector<sma::ReplicaVectors> replicas_of(const std::vector<std::vector<float>>& weights, std::size_t per_device) {
+  std::vector<sma::ReplicaVectors> replicas(weights.size() / per_device);
   for (std::size_t j = 0; j < weights.size(); ++j) {
-    views[j / per_device].push_back({.weights = weights[j].data(), .gradient = nullptr});
+    replicas[j / per_device].weights.push_back(weights[j].data());
+    replicas[j / per_device].gradients.push_back(nullptr);
   }
-  return views;
+  return replicas;
 }
 
 }  // namespace
@@ -108,8 +108,8 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
   const auto collective = engine::make_memory_collective(2);
   sma::Options options;
   options.momentum = 0.5F;
-  sma::Synchronizer synchronizer({.schemes = {options}, .most_learners = 4}, devices, {.elements = kElements},
-                                 *collective, 4);
+  sma::Center center(devices, {.elements = kElements}, {}, *collective, 4);
+  sma::OuterUpdate update(options, 4);
 
   // Four replicas, two on each device; alpha = 1/4 and mu = 1/2 are exact in binary.
   std::vector<std::vector<float>> weights(4, std::vector<float>(kElements));
@@ -120,8 +120,8 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
       weights[j][i] = central[i] + static_cast<float>(4 * ((i + 3 * j) % 7));
     }
   }
-  synchronizer.bind(options, views_of(weights, 2));
-  for (std::size_t d = 0; d < 2; ++d) synchronizer.set_center(d, central.data());
+  center.set_replicas(replicas_of(weights, 2), 4);
+  for (std::size_t d = 0; d < 2; ++d) center.set(d, central.data());
 
   const std::vector<std::vector<Event>> ready(2, std::vector<Event>(2));
   std::vector<double> z(central.begin(), central.end());
@@ -141,15 +141,15 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
       previous[i] = z[i];
       z[i] = next;
     }
-    synchronizer.synchronize(ready, 0.1F);
-    const sma::AveragingTicket ticket = synchronizer.ticket();
+    update.enqueue(center, ready, 0.1F);
+    const sma::AveragingTicket ticket = center.ticket();
     ticket.done.synchronize();
-    synchronizer.drain();
+    center.drain();
     CHECK(ticket.result->non_finite == 0.0F);
     CHECK(static_cast<double>(ticket.result->squared_distance) == Approx(squared_distance).epsilon(1e-5));
     CHECK(static_cast<double>(ticket.result->squared_sum) == Approx(squared_sum).epsilon(1e-5));
     for (std::size_t d = 0; d < 2; ++d) {
-      const float* result = synchronizer.center(d);
+      const float* result = center.present(d);
       bool exact = true;
       for (std::size_t i = 0; i < z.size(); ++i) exact = exact && static_cast<double>(result[i]) == z[i];
       CHECK(exact);
@@ -167,8 +167,9 @@ TEST_CASE("a non-finite weight leaves the central model unchanged on every devic
     devices.push_back(owned.back().get());
   }
   const auto collective = engine::make_memory_collective(2);
-  sma::Synchronizer synchronizer({.schemes = {sma::Options{}}, .most_learners = 2}, devices, {.elements = 4},
-                                 *collective, 4);
+  const sma::Options options;
+  sma::Center center(devices, {.elements = 4}, {}, *collective, 4);
+  sma::OuterUpdate update(options, 2);
   const std::vector<float> central{1.0F, 2.0F, 3.0F, 4.0F};
   std::vector<std::vector<float>> weights(2, central);
   const bool infinite = GENERATE(true, false);
@@ -177,13 +178,13 @@ TEST_CASE("a non-finite weight leaves the central model unchanged on every devic
   } else {
     weights[0][2] = weights[1][2] = 2e38F;  // finite on each device, but their sum is not
   }
-  synchronizer.bind(sma::Options{}, views_of(weights, 1));
-  for (std::size_t d = 0; d < 2; ++d) synchronizer.set_center(d, central.data());
-  synchronizer.synchronize(std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.1F);
-  synchronizer.drain();
-  CHECK(synchronizer.ticket().result->non_finite > 0.0F);
+  center.set_replicas(replicas_of(weights, 1), 2);
+  for (std::size_t d = 0; d < 2; ++d) center.set(d, central.data());
+  update.enqueue(center, std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.1F);
+  center.drain();
+  CHECK(center.ticket().result->non_finite > 0.0F);
   for (std::size_t d = 0; d < 2; ++d) {
-    const float* result = synchronizer.center(d);
+    const float* result = center.present(d);
     CHECK(std::vector<float>(result, result + 4) == central);
   }
 }

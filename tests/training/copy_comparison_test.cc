@@ -169,35 +169,35 @@ TEST_CASE("a bit that flips in one device's center between two rounds is found",
     const auto collective = engine::make_collective(devices, alone);
     std::vector<engine::Device*> pointers;
     std::vector<engine::Buffer> weights;
-    std::vector<std::unique_ptr<engine::Stream>> streams;
-    std::vector<std::vector<sma::ReplicaView>> replicas;
+    std::vector<sma::ReplicaVectors> replicas;
     for (const auto& device : devices) {
       pointers.push_back(device.get());
       weights.push_back(device->allocate(kElements * sizeof(float)));
-      streams.push_back(device->create_stream({.name = "replica"}));
-      replicas.push_back({{streams.back().get(), weights.back().as<float>(), weights.back().as<float>()}});
+      replicas.push_back({.weights = {weights.back().as<float>()}, .gradients = {weights.back().as<float>()}});
     }
     sma::SynchronizerNeeds needs{.schemes = {sma::defaults_of(sma::Scheme::kSma)},
                                  .most_learners = static_cast<int>(count)};
     needs.compares_copies = true;
     sma::Synchronizer synchronizer(needs, pointers, {.elements = kElements, .statistics = 5}, *collective, 3);
-    synchronizer.bind(needs.schemes.front(), std::move(replicas));
-    std::vector<std::vector<engine::Event>> ready(count, std::vector<engine::Event>(1));
+    synchronizer.set_replicas(std::move(replicas), static_cast<int>(count));
+    sma::Center& center = synchronizer.center();
+    sma::OuterUpdate update(needs.schemes.front(), static_cast<int>(count));
+    const std::vector<std::vector<engine::Event>> ready(count, std::vector<engine::Event>(1));
     const auto faulty_after_round = [&] {
-      synchronizer.synchronize(ready, 0.1F);
-      CHECK(synchronizer.compare_copies(ready));
+      update.enqueue(center, ready, 0.1F);
+      CHECK(synchronizer.compare_center());
       synchronizer.settle();
       return sma::faulty_devices(synchronizer.take_comparison());
     };
     CHECK(faulty_after_round().empty());
     // The last element is a running statistic.
     for (const std::int64_t element : {std::int64_t{0}, kElements - 1}) {
-      flip_bit(const_cast<float*>(synchronizer.center(1)) + element, 0);
-      CHECK(synchronizer.compare_copies(ready));
+      flip_bit(center.present(1) + element, 0);
+      CHECK(synchronizer.compare_center());
       synchronizer.settle();
       const auto faulty = sma::faulty_devices(synchronizer.take_comparison());
       CHECK(faulty == (count == 2 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1}));
-      flip_bit(const_cast<float*>(synchronizer.center(1)) + element, 0);
+      flip_bit(center.present(1) + element, 0);
     }
     CHECK(faulty_after_round().empty());
   }

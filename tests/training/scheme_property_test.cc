@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 
-#include "sma/synchronizer.h"
+#include "sma/outer_update.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_lists.h"
 #include "tests/support/scheme_rig.h"
@@ -30,12 +31,12 @@ Vector random_vector(std::uint64_t seed, std::uint64_t number, float spread) {
   return values;
 }
 
-// A synchronizer of synthetic replicas, with counts[d] of them on device d.
+// The central model of synthetic replicas, with counts[d] of them on device d.
 class Averaged {
  public:
   Averaged(const sma::Options& options, const std::vector<std::string>& devices, const std::vector<int>& counts)
-      : collective_(engine::make_memory_collective(static_cast<int>(devices.size()))) {
-    std::size_t count = 0;
+      : options_(options), collective_(engine::make_memory_collective(static_cast<int>(devices.size()))) {
+    int count = 0;
     std::vector<engine::Device*> pointers;
     for (const std::string& name : devices) {
       devices_.push_back(engine::open_device(engine::parse_device(name)));
@@ -43,43 +44,45 @@ class Averaged {
     }
     for (const int of_device : counts) {
       ready_.emplace_back(static_cast<std::size_t>(of_device));
-      count += ready_.back().size();
+      count += of_device;
     }
-    weights_.assign(count, Vector(kElements));
-    synchronizer_ = std::make_unique<sma::Synchronizer>(
-        sma::SynchronizerNeeds{.schemes = {options}, .most_learners = static_cast<int>(count)}, pointers,
-        sma::CenterSizes{.elements = kElements}, *collective_, kRounds + 1);
-    std::vector<std::vector<sma::ReplicaView>> views;
+    weights_.assign(static_cast<std::size_t>(count), Vector(kElements));
+    const bool reduces = options.scheme == sma::Scheme::kSSgd;
+    center_.emplace(pointers, sma::CenterSizes{.elements = kElements},
+                    sma::CenterVectors{.velocity = options.nesterov, .gradient = reduces}, *collective_, kRounds + 1);
+    update_.emplace(options_, count);
+    std::vector<sma::ReplicaVectors> replicas;
     std::size_t j = 0;
     for (const auto& of_device : ready_) {
-      views.emplace_back();
+      sma::ReplicaVectors& vectors = replicas.emplace_back();
       for (std::size_t i = 0; i < of_device.size(); ++i, ++j) {
-        views.back().push_back({.weights = weights_[j].data(), .gradient = weights_[j].data()});
+        vectors.weights.push_back(weights_[j].data());
+        vectors.gradients.push_back(weights_[j].data());
       }
     }
-    synchronizer_->bind(options, std::move(views));
+    center_->set_replicas(std::move(replicas), count);
   }
 
   void set_center(const Vector& z) {
-    for (std::size_t d = 0; d < devices_.size(); ++d) synchronizer_->set_center(d, z.data());
+    for (std::size_t d = 0; d < devices_.size(); ++d) center_->set(d, z.data());
   }
 
   // Averages `weights` and returns the new z.
   Vector average(const std::vector<Vector>& weights) {
     take(weights);
-    synchronizer_->synchronize(ready_, 0.1F);
-    synchronizer_->drain();
-    const float* z = synchronizer_->center(0);
+    update_->enqueue(*center_, ready_, 0.1F);
+    center_->drain();
+    const float* z = center_->present(0);
     return {z, z + kElements};
   }
 
   // Averages `gradients` in two parts, as s_sgd does.
   Vector mean_gradient(const std::vector<Vector>& gradients) {
     take(gradients);
-    synchronizer_->reduce_gradients(ready_, kElements / 3, kElements);
-    synchronizer_->reduce_gradients(ready_, 0, kElements / 3);
-    synchronizer_->drain();
-    const float* mean = synchronizer_->operands(0).gradient;
+    center_->average_gradients(kElements / 3, kElements);
+    center_->average_gradients(0, kElements / 3);
+    center_->drain();
+    const float* mean = center_->gradient(0);
     return {mean, mean + kElements};
   }
 
@@ -88,11 +91,13 @@ class Averaged {
     for (std::size_t j = 0; j < weights_.size(); ++j) std::ranges::copy(vectors[j], weights_[j].begin());
   }
 
+  sma::Options options_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::unique_ptr<engine::Collective> collective_;
   std::vector<Vector> weights_;
   std::vector<std::vector<engine::Event>> ready_;
-  std::unique_ptr<sma::Synchronizer> synchronizer_;
+  std::optional<sma::Center> center_;
+  std::optional<sma::OuterUpdate> update_;
 };
 
 // Counts the elements of `z` outside the range from the vectors' elementwise minimum to maximum, beyond rounding.
