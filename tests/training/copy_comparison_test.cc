@@ -7,6 +7,8 @@
 
 #include "engine/error.h"
 #include "engine/host/topology.h"
+#include "sma/outer_update.h"
+#include "sma/synchronizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/schemes.h"
 #include "tests/support/skip.h"
