@@ -51,7 +51,7 @@ struct CenterSizes {
 struct ReplicaVectors {
   std::vector<const float*> weights;
   std::vector<const float*> gradients;
-  std::vector<std::vector<const float*>> state;  // by slot, then replica
+  std::vector<std::vector<const float*>> state = {};  // by slot, then replica
 };
 
 // Each device keeps a copy of z in two buffers. Round t reads z^t in one and writes z^{t+1} over z^{t-1} in the other,
