@@ -13,6 +13,7 @@ using engine::StepResult;
 
 namespace {
 
+std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
 std::size_t slots_bytes(int slots, std::size_t each) { return static_cast<std::size_t>(slots) * each; }
 std::size_t step_bytes(std::int64_t batch) {
   static_assert(sizeof(StepParameters) % alignof(std::int64_t) == 0);
@@ -24,6 +25,10 @@ std::int64_t* indices_in(std::byte* step) { return reinterpret_cast<std::int64_t
 std::size_t arena_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
   return std::max(training.arena_bytes(), inference.arena_bytes());
 }
+// Bytes of the replica's vectors: its weights, one vector of the optimizer's state, and running statistics.
+std::size_t vector_bytes(const dataflow::Plan& plan) { return bytes_of(plan.parameters().elements()); }
+std::size_t state_bytes(const dataflow::Plan& plan) { return bytes_of(plan.parameters().trainable_elements()); }
+std::size_t statistics_bytes(const dataflow::Plan& plan) { return bytes_of(plan.parameters().statistic_elements()); }
 std::int64_t largest_batch(const dataflow::Plan& training, const dataflow::Plan& inference) {
   return std::max(training.batch(), inference.batch());
 }
@@ -82,8 +87,8 @@ Learner::Learner(engine::Device& device, const dataflow::Plan& training, const d
     own_evaluation_graph_ = record_evaluation(own);
   }
 
-  if (!options.measures_statistics || statistics_bytes() == 0) return;
-  statistics_ring_ = device.allocate_host(slots_bytes(options.result_slots, statistics_bytes()));
+  if (!options.measures_statistics || statistics_bytes(training_) == 0) return;
+  statistics_ring_ = device.allocate_host(slots_bytes(options.result_slots, statistics_bytes(training_)));
   evaluation.gradient = replica_.gradient();
   statistics_graph_ = record_training_forward(evaluation);
 }
@@ -299,9 +304,10 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
   copy_in(training_, options_.training_data, batch, &parameters, "parameters for statistics");
   Ticket ticket{.task = batch.number, .examples = batch.examples};
   stream_->launch(*statistics_graph_, "statistics");
-  auto* statistics = statistics_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), statistics_bytes());
-  stream_->copy(statistics, replica_.gradient() + training_.parameters().trainable_elements(), statistics_bytes(),
-                "statistics of the mini-batch");
+  auto* statistics =
+      statistics_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), statistics_bytes(training_));
+  stream_->copy(statistics, replica_.gradient() + training_.parameters().trainable_elements(),
+                statistics_bytes(training_), "statistics of the mini-batch");
   ticket.statistics = reinterpret_cast<const float*>(statistics);
   finish(ticket);
   return ticket;
@@ -318,21 +324,9 @@ void Learner::round_weights(const float* weights, engine::BFloat16* rounded) {
   stream_->enqueue(engine::RoundWeights{weights, rounded, training_.parameters().elements()}, "round weights");
 }
 
-std::size_t Learner::vector_bytes() const {
-  return static_cast<std::size_t>(training_.parameters().elements()) * sizeof(float);
-}
-
-std::size_t Learner::state_bytes() const {
-  return static_cast<std::size_t>(training_.parameters().trainable_elements()) * sizeof(float);
-}
-
-std::size_t Learner::statistics_bytes() const {
-  return static_cast<std::size_t>(training_.parameters().statistic_elements()) * sizeof(float);
-}
-
 engine::Event Learner::assign(const float* weights, const engine::Event& ready, OptimizerState state) {
   stream_->wait(ready, "wait for new weights");
-  stream_->copy(replica_.weights(), weights, vector_bytes(), "assign weights");
+  stream_->copy(replica_.weights(), weights, vector_bytes(training_), "assign weights");
   round_weights(replica_.weights(), replica_.rounded());
   if (state == OptimizerState::kZero) zero_state();
   return stream_->record();
@@ -340,14 +334,14 @@ engine::Event Learner::assign(const float* weights, const engine::Event& ready, 
 
 void Learner::zero_state() {
   for (const StateSlot& slot : replica_.state()) {
-    stream_->fill_zero(slot.values.data(), state_bytes(), "restart optimizer state");
+    stream_->fill_zero(slot.values.data(), state_bytes(training_), "restart optimizer state");
   }
   steps_ = 0;
 }
 
 void Learner::assign_state(std::size_t slot, const float* values, const engine::Event& ready) {
   stream_->wait(ready, "wait for new optimizer state");
-  stream_->copy(replica_.state()[slot].values.data(), values, state_bytes(), "assign optimizer state");
+  stream_->copy(replica_.state()[slot].values.data(), values, state_bytes(training_), "assign optimizer state");
 }
 
 }  // namespace arbalest::learners

@@ -166,9 +166,6 @@ class Learner {
   void assign_state(std::size_t slot, const float* values, const engine::Event& ready);
 
  private:
-  std::size_t vector_bytes() const;
-  std::size_t state_bytes() const;  // of one vector of the optimizer's state
-  std::size_t statistics_bytes() const;
   void round_weights(const float* weights, engine::BFloat16* rounded);
   std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
   std::unique_ptr<engine::TaskGraph> record_push();

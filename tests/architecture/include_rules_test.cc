@@ -197,10 +197,30 @@ TEST_CASE("architecture: long functions are found") {
     CHECK_THAT(describe(check_source("engine/a.cc", head + body(59) + "}\n")), ContainsSubstring("of 61 lines"));
     CHECK(check_source("tests/a.cc", head + body(59) + "}\n").empty());
   }
-  for (const std::string head : {"class A {\n", "namespace a {\n", "const auto f = [&](int a) {\n"}) {
+  for (const std::string head : {"namespace a {\n", "const auto f = [&](int a) {\n"}) {
     INFO(head);
     CHECK(check_source("engine/a.cc", head + body(99) + "}\n").empty());
   }
+}
+
+TEST_CASE("architecture: classes of many member functions are found") {
+  const auto of = [](int functions) {
+    std::string text =
+        "class A final : public B<int> {\n public:\n  A() = delete;\n  std::function<void(int)> f_ = g();\n";
+    for (int i = 1; i < functions; ++i) text += "  int f(int a = 1) const { return g({a}); }\n";
+    return text + " private:\n  struct C { void f(); };\n  void last();\n};\n";
+  };
+  CHECK(check_source("engine/a.h", of(40)).empty());
+  CHECK_THAT(describe(check_source("engine/a.h", of(41))), ContainsSubstring("A has 41 member functions"));
+}
+
+TEST_CASE("architecture: only schemes, jobs and the choice of a round ask how replicas are coupled") {
+  const std::string text = "if (c == sma::Coupling::kPull) return;\n";
+  CHECK(check_source("sma/a.cc", text).empty());
+  CHECK(check_source("jobs/options/a.cc", text).empty());
+  CHECK(check_source("scheduler/rounds/make_round.cc", text).empty());
+  CHECK_THAT(describe(check_source("scheduler/scheduler.cc", text)), ContainsSubstring("how replicas are coupled"));
+  CHECK_THAT(describe(check_source("jobs/run/a.cc", text)), ContainsSubstring("how replicas are coupled"));
 }
 
 TEST_CASE("architecture: long files and unfinished work are found") {

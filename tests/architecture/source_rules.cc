@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "tests/architecture/class_sizes.h"
 #include "tests/architecture/function_lengths.h"
 #include "tests/architecture/source_text.h"
 
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int kMaxLines = 500;
 constexpr int kMaxFunctionLines = 60;
+constexpr int kMaxMemberFunctions = 40;
 
 // Returns, for each folder, the other folders that it may include, directly or through other folders.
 const std::map<std::string, std::set<std::string>>& arrows() {
@@ -112,6 +114,7 @@ class Checker {
     check_length_and_open_work();
     check_lines();
     if (!is_below(path_, "tests")) check_functions();
+    check_classes();
     if (!is_free(path_)) check_statics();
     return std::move(violations_);
   }
@@ -145,6 +148,7 @@ class Checker {
     static const std::regex kCudaConditional(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*(CUDA|NVCC))");
     static const std::regex kEnvironment(R"(\b(secure_)?getenv\b)");
     static const std::regex kThreadLocal(R"(\bthread_local\b)");
+    static const std::regex kCoupling(R"(\bCoupling::)");
     std::istringstream with_strings(without_comments(text_));
     std::istringstream bare(without_comments_and_strings(text_));
     std::string line;
@@ -161,7 +165,15 @@ class Checker {
         report(number, "reads the environment; only cli may");
       }
       if (std::regex_search(code, kThreadLocal)) report(number, "a thread_local; pass the context instead");
+      if (!may_ask_for_coupling() && std::regex_search(code, kCoupling)) {
+        report(number, "asks how replicas are coupled; a subclass of scheduler/rounds/round.h does what that decides");
+      }
     }
+  }
+
+  // The schemes themselves, the vectors that they need, the choice of a round, and what a job may ask of its scheme.
+  bool may_ask_for_coupling() const {
+    return is_below(path_, "sma") || is_below(path_, "jobs/options") || path_ == "scheduler/rounds/make_round.cc";
   }
 
   void check_include(int line, bool quoted, const std::string& header) {
@@ -216,6 +228,14 @@ class Checker {
     for (const FunctionLength& function : function_lengths(without_comments_and_strings(text_))) {
       if (function.lines <= kMaxFunctionLines) continue;
       report(function.line, fmt::format("a function of {} lines; the limit is {}", function.lines, kMaxFunctionLines));
+    }
+  }
+
+  void check_classes() {
+    for (const ClassSize& each : class_sizes(without_comments_and_strings(text_))) {
+      if (each.functions <= kMaxMemberFunctions) continue;
+      report(each.line, fmt::format("{} has {} member functions; the limit is {}", each.name, each.functions,
+                                    kMaxMemberFunctions));
     }
   }
 
