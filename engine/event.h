@@ -19,8 +19,8 @@ class Event {
 
   // Whether all work before the point has ended, with or without error.
   bool is_complete() const;
-  // Blocks the calling host thread until the point has passed. Throws the first error of the work before it. Only the
-  // scheduler, and code that sets things up, may block like this.
+  // Blocks the calling host thread until the point has passed. Throws the first error of the work before it. For
+  // engine's own use: others call engine/waiting.h.
   void synchronize() const;
 
  private:

@@ -1,4 +1,5 @@
 #include "learners/gradient_sum.h"
+#include "engine/waiting.h"
 
 namespace arbalest::learners {
 
@@ -12,7 +13,7 @@ GradientSum::GradientSum(engine::Device& device, engine::Stream& stream, std::in
       range_{.begin = 0, .end = trainable} {
   *host_step_.as<StepParameters>() = {.learning_rate = -1.0F};
   stream.copy(step_.data(), host_step_.data(), sizeof(StepParameters), "parameters of the sum");
-  stream.record().synchronize();
+  engine::wait_for(stream);
 }
 
 void GradientSum::enqueue_clear(engine::Stream& stream) const {

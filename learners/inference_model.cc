@@ -1,6 +1,7 @@
 #include "learners/inference_model.h"
 
 #include "engine/error.h"
+#include "engine/waiting.h"
 
 namespace arbalest::learners {
 
@@ -42,7 +43,7 @@ void InferenceModel::load(std::span<const dataflow::NamedTensor> model) {
   const auto stream =
       device_.create_stream({.name = "weights", .threads = threads_, .role = engine::StreamRole::kInference});
   stream->enqueue(engine::RoundWeights{weights(), rounded(), plan_.parameters().elements()}, "round weights");
-  stream->record().synchronize();
+  engine::wait_for(*stream);
 }
 
 }  // namespace arbalest::learners

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/waiting.h"
 #include "learners/batch_copy.h"
 
 namespace arbalest::learners {
@@ -39,7 +40,7 @@ InferenceRunner::Result InferenceRunner::run(const dataflow::Batch& batch) {
   stream_->launch(*forward_, "inference");
   const auto& output = plan.output();
   if (is_plain_) stream_->copy(values_.data(), arena + output->offset, output->layout.bytes(), "output");
-  stream_->deliver(host_result_.data(), result_.data(), sizeof(engine::StepResult), "result").synchronize();
+  engine::wait_for(stream_->deliver(host_result_.data(), result_.data(), sizeof(engine::StepResult), "result"));
   if (output && !is_plain_) model_.device().convert(output->layout, arena + output->offset, plain_, values_.data());
   return {{values_.as<float>(), elements_}, *host_result_.as<engine::StepResult>()};
 }

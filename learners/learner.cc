@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "engine/error.h"
+#include "engine/waiting.h"
 #include "learners/batch_copy.h"
 
 namespace arbalest::learners {
@@ -316,7 +317,7 @@ Ticket Learner::measure_statistics(const dataflow::Batch& batch, const StepParam
 void Learner::weights_were_set() {
   if (replica_.rounded() == nullptr) return;
   round_weights(replica_.weights(), replica_.rounded());
-  stream_->record().synchronize();
+  engine::wait_for(*stream_);
 }
 
 void Learner::round_weights(const float* weights, engine::BFloat16* rounded) {

@@ -2,6 +2,7 @@
 
 #include "engine/error.h"
 #include "engine/process/all_gather.h"
+#include "engine/waiting.h"
 
 namespace arbalest::scheduler {
 
@@ -132,7 +133,7 @@ void Replicas::wait(const Event& event) {
     // If a device failed, its learners' streams know which work failed.
     if (exchange() == nullptr) {
       for (const learners::Ticket& ticket : last_tasks_) {
-        if (ticket.done.is_complete()) ticket.done.synchronize();
+        if (ticket.done.is_complete()) engine::wait_for(ticket.done);
       }
     }
     rethrow_cause();

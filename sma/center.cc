@@ -1,6 +1,7 @@
 #include "sma/center.h"
 
 #include "engine/error.h"
+#include "engine/waiting.h"
 
 namespace arbalest::sma {
 
@@ -71,7 +72,7 @@ void Center::set(std::size_t device, const float* weights) {
                 "set frozen parameters");
   }
   if (velocity(device) != nullptr) stream.fill_zero(velocity(device), whole_bytes(), "set central model");
-  stream.record().synchronize();
+  engine::wait_for(stream);
 }
 
 std::span<const engine::Event> Center::restart(std::span<const float* const> models) {

@@ -1,4 +1,5 @@
 #include "sma/parameter_server.h"
+#include "engine/waiting.h"
 
 #include <algorithm>
 #include <utility>
@@ -58,7 +59,7 @@ void ParameterServer::restart(float* weights, int mini_batches) {
   rule_ = rule_for(needs_.rule, mini_batches);
   for (const engine::Buffer& slot : state_)
     stream_.fill_zero(slot.data(), bytes_of(sizes_.trainable()), "restart server's state");
-  stream_.record().synchronize();
+  engine::wait_for(stream_);
   std::fill_n(host_refused_.as<std::int32_t>(), needs_.learners, 0);
   steps_ = 0;
   pushed_ = {};

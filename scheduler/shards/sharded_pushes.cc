@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/error.h"
+#include "engine/waiting.h"
 
 namespace arbalest::scheduler {
 
@@ -161,7 +162,7 @@ void ShardedPushes::handle(std::uint64_t value) {
       finish_computed(number);
       break;
     case kWeightsRead:
-      served_[number].weights_read.synchronize();  // throws the error of the stream
+      engine::wait_for(served_[number].weights_read);  // throws the error of the stream
       protocol_.weights_read(std::move(served_[number].weights));
       break;
     case kApplied:
@@ -282,7 +283,7 @@ void ShardedPushes::apply(ShardLetter push, std::int64_t staleness) {
 
 void ShardedPushes::finish_applied(std::size_t learner) {
   Served& of = served_[learner];
-  of.applied.synchronize();  // throws the error of the stream
+  engine::wait_for(of.applied);  // throws the error of the stream
   --applying_;
   const std::int32_t refused = synchronizer_.server().refused(learner);
   if (refused != 0) calls_.report_refused(static_cast<std::uint32_t>(learner), of.push.header().mini_batch, refused);

@@ -214,6 +214,14 @@ TEST_CASE("architecture: classes of many member functions are found") {
   CHECK_THAT(describe(check_source("engine/a.h", of(41))), ContainsSubstring("A has 41 member functions"));
 }
 
+TEST_CASE("architecture: only listed files wait for a device") {
+  for (const std::string text : {"#include \"engine/waiting.h\"\n", "  event.synchronize();\n"}) {
+    CHECK_THAT(describe(check_source("learners/a.cc", text)), ContainsSubstring("waits for a device"));
+    CHECK(check_source("engine/cpu/a.cc", text).empty());
+  }
+  CHECK(check_source("learners/learner.cc", "#include \"engine/waiting.h\"\n").empty());
+}
+
 TEST_CASE("architecture: only schemes, jobs and the choice of a round ask how replicas are coupled") {
   const std::string text = "if (c == sma::Coupling::kPull) return;\n";
   CHECK(check_source("sma/a.cc", text).empty());

@@ -5,6 +5,7 @@
 
 #include "dataflow/input/images/stored_images.h"
 #include "engine/error.h"
+#include "engine/waiting.h"
 
 namespace arbalest::dataflow {
 
@@ -38,7 +39,7 @@ ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
   examples_.pixels = upload(stored->pixels, device, *stream, pixels_);
   examples_.classes = upload(stored->labels, device, *stream, classes_);
   examples_.normalized = upload(stored->normalized, device, *stream, normalized_);
-  stream->record().synchronize();
+  engine::wait_for(*stream);
 }
 
 std::size_t ResidentData::device_bytes(const InputDescription& description, std::int64_t examples,
