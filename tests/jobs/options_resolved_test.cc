@@ -153,12 +153,6 @@ TEST_CASE("the schema states the defaults that jobs get") {
   for (const char* field : {"epsilon", "weight_decay"}) {
     check("optimizer.proto", "Adagrad", field, {"optimizer.adagrad={}"});
   }
-  for (const char* field : {"epsilon", "momentum"}) {
-    check("model.proto", "BatchNorm", field,
-          {"model={ layers { name: 'norm' input: 'image' batch_norm {} } "
-           "layers { name: 'logits' input: 'norm' dense { units: 10 } } "
-           "layers { name: 'loss' input: ['logits', 'label'] softmax_cross_entropy {} } }"});
-  }
   const auto check_scheme = [&](const std::string& message, const std::string& kind,
                                 const std::vector<std::string>& fields) {
     for (const std::string& field : fields) {

@@ -71,9 +71,9 @@ void check_message(const Descriptor& type) {
   for (int i = 0; i < type.enum_type_count(); ++i) check_enum(*type.enum_type(i));
 }
 
-// Collects `file` and all its imports.
+// Collects `file` and all its imports, but not protobuf's own files.
 void collect(const FileDescriptor& file, std::set<const FileDescriptor*>& files) {
-  if (!files.insert(&file).second) return;
+  if (file.package() == "google.protobuf" || !files.insert(&file).second) return;
   for (int i = 0; i < file.dependency_count(); ++i) collect(*file.dependency(i), files);
 }
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/model_reader.h"
 #include "jobs/options/data/data_defaults.h"
 #include "jobs/options/divergence/divergence_reader.h"
 #include "jobs/options/job_options.h"

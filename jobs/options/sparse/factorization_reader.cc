@@ -3,7 +3,7 @@
 #include <set>
 #include <utility>
 
-#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/model_reader.h"
 #include "jobs/options/data/data_defaults.h"
 #include "jobs/options/data/data_reader.h"
 #include "jobs/options/readers/devices_reader.h"
