@@ -58,8 +58,8 @@ std::string problem_of(const Message& message, const FieldDescriptor& field, int
   }
 }
 
-// `is_top`: whether the field lies directly in the message that check_fields() got.
-void check(const Message& message, const std::string& prefix, bool is_top, FieldIssues& issues) {
+// `is_part`: whether the message is a part of the job, such as its learning_rate.
+void check(const Message& message, const std::string& prefix, bool is_part, FieldIssues& issues) {
   const Reflection& at = *message.GetReflection();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *message.GetDescriptor()->field(i);
@@ -67,9 +67,11 @@ void check(const Message& message, const std::string& prefix, bool is_top, Field
     const std::string path = prefix + field.name();
     const int size = field.is_repeated() ? at.FieldSize(message, &field) : 0;
     const bool is_there = field.is_repeated() ? size > 0 : at.HasField(message, &field);
-    if (!is_there) {
-      if (!options.has_missing()) continue;
-      issues.add(path, fmt::format("{} is missing: {}", is_top ? path : field.name(), options.missing()));
+    const bool is_empty = !field.is_repeated() && field.cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+                          at.GetString(message, &field).empty();
+    if (!is_there || is_empty) {
+      if (options.has_missing())
+        issues.add(path, fmt::format("{} is missing: {}", is_part ? path : field.name(), options.missing()));
     } else if (field.message_type() != nullptr) {
       if (!field.is_repeated()) check(at.GetMessage(message, &field), path + ".", false, issues);
       for (int k = 0; k < size; ++k) {
@@ -85,7 +87,7 @@ void check(const Message& message, const std::string& prefix, bool is_top, Field
 }  // namespace
 
 void check_fields(const Message& message, const std::string& path, FieldIssues& issues) {
-  check(message, path.empty() ? "" : path + ".", true, issues);
+  check(message, path.empty() ? "" : path + ".", path.find('.') == std::string::npos, issues);
 }
 
 std::string field_problem(const Message& message, const std::string& field) {

@@ -11,7 +11,8 @@ namespace arbalest::dataflow {
 
 // Adds an issue for each field of `message`, and of the messages within it, that is required and missing, or whose
 // number, or a number of whose list, is out of its range. `path`: path of `message`; "" for the top. A required field
-// directly in `message`, which may be missing as a whole, is named by its path, others by their names.
+// of a part of the job, whose path has no dot and which may be missing as a whole, is named by its path, others by
+// their names.
 void check_fields(const google::protobuf::Message& message, const std::string& path, FieldIssues& issues);
 
 // Returns "slope must be in [0, 1], not 2", or "" if the number is missing or in its range. Not for lists.

@@ -1,14 +1,18 @@
 #include "jobs/options/text/field_documentation.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <set>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include "arbalest/v1/field.pb.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "engine/error.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/text/field_path.h"
@@ -119,9 +123,30 @@ std::string first_sentence(const std::vector<std::string>& paragraphs) {
   return end == std::string::npos ? text : text.substr(0, end + 1);
 }
 
-// The comment of a field, and that of its message, which often says more.
+// What the options of a field state: "In [0, 1]. Default: 0.01."
+std::string options_text(const FieldDescriptor& field) {
+  const v1::Field& options = field.options().GetExtension(v1::field);
+  std::vector<std::string> sentences;
+  if (std::string range = dataflow::range_text(field); !range.empty()) {
+    if (field.is_repeated()) range = "each " + range;
+    range[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(range[0])));
+    sentences.push_back(options.has_unit() ? fmt::format("{} {}", range, options.unit()) : range);
+  }
+  if (options.has_missing()) sentences.emplace_back("Required");
+  if (options.default_() == "{}") {
+    if (field.real_containing_oneof() != nullptr) sentences.emplace_back("The default");
+  } else if (options.has_default_()) {
+    sentences.push_back(
+        fmt::format("Default: {}{}{}", options.default_(), options.has_when() ? " " : "", options.when()));
+  }
+  if (options.has_otherwise()) sentences.push_back("Default: " + options.otherwise());
+  return sentences.empty() ? "" : fmt::format("{}.", fmt::join(sentences, ". "));
+}
+
+// The comment of a field, what its options state, and the comment of its message, which often says more.
 std::vector<std::string> comment_of(const FieldDescriptor& field) {
   std::vector<std::string> paragraphs = paragraphs_of(field);
+  if (std::string options = options_text(field); !options.empty()) paragraphs.push_back(std::move(options));
   if (field.message_type() != nullptr) {
     for (std::string& paragraph : paragraphs_of(*field.message_type())) paragraphs.push_back(std::move(paragraph));
   }
