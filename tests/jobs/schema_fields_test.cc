@@ -8,15 +8,20 @@
 #include "dataflow/models/fields/field_ranges.h"
 #include "tests/support/catch.h"
 
-namespace arbalest::dataflow {
+namespace arbalest::jobs {
+
+using dataflow::check_fields;
+using dataflow::field_problem;
+using dataflow::fill_field;
+using dataflow::fill_fields;
 
 namespace {
 
 std::vector<std::string> problems(const google::protobuf::Message& message, const std::string& path) {
-  FieldIssues issues;
+  dataflow::FieldIssues issues;
   check_fields(message, path, issues);
   std::vector<std::string> lines;
-  for (const FieldIssue& issue : issues.all()) lines.push_back(issue.path + ": " + issue.message);
+  for (const dataflow::FieldIssue& issue : issues.all()) lines.push_back(issue.path + ": " + issue.message);
   return lines;
 }
 
@@ -131,4 +136,4 @@ TEST_CASE("elements of lists and required fields are reported") {
               "model.layers[0].dense.units: units is missing: how many features the output has"});
 }
 
-}  // namespace arbalest::dataflow
+}  // namespace arbalest::jobs
