@@ -75,7 +75,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(mpi\.h)", "MPI", {"engine/process/mpi"}},
       {R"(google/protobuf/(text_format|io/tokenizer)\.h)",
        "the parser of protobuf text",
-       {"dataflow/models/fields", "jobs/options/text", "jobs/checkpoint"}},
+       {"jobs/options/text", "jobs/checkpoint", "dataflow/models/fields"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorboard/.*\.pb\.h)", "the schema of TensorBoard's files", {"jobs/report/tensorboard"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
