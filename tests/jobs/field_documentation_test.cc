@@ -55,7 +55,8 @@ TEST_CASE("the documentation of a field states its range, unit and default") {
 TEST_CASE("the documentation of a message lists its fields, that of an enum its values") {
   CHECK_THAT(field_documentation("learning_rate.one_cycle"),
              ContainsSubstring("The rate rises once") && ContainsSubstring("\nFields:\n") &&
-                 ContainsSubstring("  rising        number  Fraction of the epochs in which the rate rises") &&
+                 ContainsSubstring("  rising        number  Fraction of the epochs in which the rate rises. In (0, 1). "
+                                   "Default: 0.3.\n") &&
                  ContainsSubstring("Excludes the other choices of schedule: fixed,"));
   CHECK_THAT(field_documentation("learning_rate.with_learners"),
              ContainsSubstring("one of KEEP, SQRT, LINEAR") &&

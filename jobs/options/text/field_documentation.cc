@@ -143,10 +143,9 @@ std::string options_text(const FieldDescriptor& field) {
   return sentences.empty() ? "" : fmt::format("{}.", fmt::join(sentences, ". "));
 }
 
-// The comment of a field, what its options state, and the comment of its message, which often says more.
+// The comment of a field, and that of its message, which often says more.
 std::vector<std::string> comment_of(const FieldDescriptor& field) {
   std::vector<std::string> paragraphs = paragraphs_of(field);
-  if (std::string options = options_text(field); !options.empty()) paragraphs.push_back(std::move(options));
   if (field.message_type() != nullptr) {
     for (std::string& paragraph : paragraphs_of(*field.message_type())) paragraphs.push_back(std::move(paragraph));
   }
@@ -157,7 +156,10 @@ std::string fields_text(const Descriptor& type) {
   std::vector<std::vector<std::string>> rows;
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    rows.push_back({"  " + field.name(), type_text(field), first_sentence(comment_of(field))});
+    const std::string sentence = first_sentence(comment_of(field));
+    const std::string options = options_text(field);
+    rows.push_back(
+        {"  " + field.name(), type_text(field), sentence + (sentence.empty() || options.empty() ? "" : " ") + options});
   }
   return rows.empty() ? "" : "\nFields:\n" + table(rows, 3) + "\n";
 }
@@ -184,7 +186,9 @@ std::string values_text(const FieldDescriptor& field) {
 }
 
 std::string describe(const std::string& path, const FieldDescriptor& field) {
-  std::string text = fmt::format("{}: {}\n\n{}", path, type_text(field), wrapped(comment_of(field), 0));
+  std::vector<std::string> paragraphs = comment_of(field);
+  if (std::string options = options_text(field); !options.empty()) paragraphs.push_back(std::move(options));
+  std::string text = fmt::format("{}: {}\n\n{}", path, type_text(field), wrapped(paragraphs, 0));
   text += values_text(field) + alternatives_text(field);
   if (field.message_type() != nullptr) text += fields_text(*field.message_type());
   return text;
