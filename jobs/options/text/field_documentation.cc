@@ -207,6 +207,7 @@ const FieldDescriptor* find_field(const std::vector<FieldPathPart>& path) {
 
 std::vector<std::string> names_of(const Descriptor& type) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(type.field_count()));
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
   return names;
 }
