@@ -1,8 +1,8 @@
 #include "dataflow/models/model_reader.h"
 
 #include "dataflow/models/accuracy_reader.h"
+#include "dataflow/models/fields/field_defaults.h"
 #include "dataflow/models/layer_reader.h"
-#include "dataflow/models/model_defaults.h"
 #include "dataflow/models/zoo/zoo.h"
 
 namespace arbalest::dataflow {
@@ -29,6 +29,11 @@ std::vector<LayerDescription> read_zoo(const v1::Zoo& zoo, const InputDescriptio
 }
 
 }  // namespace
+
+void fill_defaults(v1::Model& model) {
+  fill_fields(model);
+  for (v1::Layer& layer : *model.mutable_layers()) fill_layer(layer);
+}
 
 std::vector<LayerDescription> read_model(const v1::Model& model, const InputDescription& input, FieldIssues& issues) {
   std::vector<LayerDescription> layers = read_layers(model, issues);

@@ -9,6 +9,9 @@
 
 namespace arbalest::dataflow {
 
+// Sets every field of `model` that is missing and has a default. A second call changes nothing.
+void fill_defaults(v1::Model& model);
+
 // The layers of `model`, which must have its defaults (fill_defaults), for data of the form `input`. If `input` has no
 // classes, the data is unknown, and a model of the zoo has no layers. Adds an issue for every value out of its range,
 // with its path in `model`; a layer with such a value is not sound. Whether the layers fit together is checked by

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
 #include "jobs/options/parsed_job.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "arbalest/v1/job.pb.h"
-#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/error.h"
 #include "jobs/options/text/text_format.h"

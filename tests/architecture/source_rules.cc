@@ -92,7 +92,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(mpi\.h)", "MPI", {"engine/process/mpi"}},
       {R"(google/protobuf/(text_format|io/tokenizer)\.h)",
        "the parser of protobuf text",
-       {"jobs/options/text", "jobs/checkpoint"}},
+       {"jobs/options/text", "jobs/checkpoint", "dataflow/models/fields"}},
       {R"(google/protobuf/.*)", "protobuf", {"dataflow/models", "dataflow/input", "jobs", "cli"}},
       {R"(tensorboard/.*\.pb\.h)", "the schema of TensorBoard's files", {"jobs/report/tensorboard"}},
       {R"(tensorflow/.*\.pb\.h)", "the schema of TFRecord files", {"dataflow/input/formats"}},
@@ -100,7 +100,7 @@ const std::vector<VendorRule>& vendor_rules() {
       {R"(curl/.*)", "libcurl", {"jobs/fetch"}},
       {R"(xxhash\.h)", "xxHash", {"jobs/checkpoint"}},
       {R"((jpeglib|jerror|png)\.h|webp/.*)", "libjpeg-turbo, libpng and libwebp", {"dataflow/input/images"}},
-      {R"(arbalest/v1/(model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
+      {R"(arbalest/v1/(field|model|zoo)\.pb\.h)", "the model's schema", {"dataflow/models", "jobs", "cli"}},
       {R"(arbalest/.*\.pb\.h)", "the schema", {"jobs", "cli"}},
   };
   return kRules;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "arbalest/v1/model.pb.h"
-#include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 #include "tests/support/catch.h"
 

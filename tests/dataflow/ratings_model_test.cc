@@ -4,7 +4,6 @@
 #include "arbalest/v1/model.pb.h"
 #include "dataflow/graph.h"
 #include "dataflow/input/formats/ratings.h"
-#include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "tests/support/catch.h"

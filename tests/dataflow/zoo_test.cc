@@ -6,7 +6,6 @@
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/model.pb.h"
-#include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "dataflow/plan.h"

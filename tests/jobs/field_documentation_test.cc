@@ -29,16 +29,34 @@ int check_fields(const google::protobuf::Descriptor& type, const std::string& pr
 
 TEST_CASE("the documentation of a field has its type and the comment of the schema") {
   const std::string base = field_documentation("learning_rate.base");
-  CHECK_THAT(base, StartsWith("learning_rate.base: number\n") && ContainsSubstring("in (0, 1000]. It follows the"));
+  CHECK_THAT(base, StartsWith("learning_rate.base: number\n") && ContainsSubstring("\nIn (0, 1000]. Required.\n"));
   CHECK_THAT(field_documentation("training.batch_size"), StartsWith("training.batch_size: integer\n"));
   CHECK_THAT(field_documentation("devices"), StartsWith("devices: list of text\n"));
   CHECK_THAT(field_documentation("devices[0]"), ContainsSubstring("The devices to train on"));
 }
 
+TEST_CASE("the documentation of a field states its range, unit and default") {
+  const auto states = [](const char* field, const std::string& line) {
+    CHECK_THAT(field_documentation(field), ContainsSubstring("\n" + line + "\n"));
+  };
+  states("model.layers.leaky_relu.slope", "In [0, 1]. Default: 0.01.");
+  states("model.layers.dropout.ratio", "In [0, 1). Default: 0.5.");
+  states("model.layers.conv.kernel_height", "In [1, 1024] pixels. Default: kernel.");
+  states("model.layers.conv.padding",
+         "In [0, 1024] pixels. Default: 0 with EXPLICIT, without padding_height and padding_width.");
+  states("model.zoo.mlp.hidden", "Each in [1, 1048576]. Default: [256, 128].");
+  states("training.batch_size", "At least 1. Default: 32.");
+  states("data.cifar10.directory", "Default: \"cifar-10\".");
+  states("synchronization.sma", "The default.");
+  states("training.max_minutes", "In (0, 1000000]. Default: no limit.");
+  CHECK_THAT(field_documentation("checkpoint"), !ContainsSubstring("efault: {}"));
+}
+
 TEST_CASE("the documentation of a message lists its fields, that of an enum its values") {
   CHECK_THAT(field_documentation("learning_rate.one_cycle"),
              ContainsSubstring("The rate rises once") && ContainsSubstring("\nFields:\n") &&
-                 ContainsSubstring("  rising        number  Fraction of the epochs in which the rate rises") &&
+                 ContainsSubstring("  rising        number  Fraction of the epochs in which the rate rises. In (0, 1). "
+                                   "Default: 0.3.\n") &&
                  ContainsSubstring("Excludes the other choices of schedule: fixed,"));
   CHECK_THAT(field_documentation("learning_rate.with_learners"),
              ContainsSubstring("one of KEEP, SQRT, LINEAR") &&

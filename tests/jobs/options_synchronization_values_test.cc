@@ -1,4 +1,5 @@
 // The values of `synchronization`: their defaults, the options they set, and their resolved text.
+#include "jobs/options/text/field_documentation.h"
 #include "tests/jobs/job_text.h"
 #include "tests/jobs/same_synchronization.h"
 #include "tests/support/source_directory.h"
@@ -6,15 +7,14 @@
 
 namespace arbalest::jobs {
 
-TEST_CASE("the schema states the defaults of momentum that follow from the number of learners") {
-  const std::string schema = tests::read_text(tests::source_directory() + "/proto/arbalest/v1/synchronization.proto");
+TEST_CASE("the documentation states the defaults of momentum that follow from the number of learners") {
   const auto momentum = [](const std::string& scheme, int learners) {
     return parse(std::string(kGoodJob), {"synchronization=" + scheme}).synchronization.momentum_for(learners);
   };
-  CHECK_THAT(schema, ContainsSubstring("In [0, 1). Default: 1 - 1/k."));
+  CHECK_THAT(field_documentation("synchronization.bmuf.momentum"), ContainsSubstring("In [0, 1). Default: 1 - 1/k."));
   for (const int k : {1, 2, 8}) CHECK(momentum("bmuf", k) == 1.0F - 1.0F / static_cast<float>(k));
-  CHECK_THAT(schema, ContainsSubstring("Default: 0 for fewer than 4 learners, 0.2 for fewer than 8, 0.5 for\n"
-                                       "  // fewer than 16, else 0.6"));
+  CHECK_THAT(field_documentation("synchronization.slow_mo.momentum"),
+             ContainsSubstring("Default: 0 for fewer than 4 learners, 0.2 for fewer than 8, 0.5 for fewer than 16, "));
   for (const auto& [k, value] : std::vector<std::pair<int, float>>{
            {1, 0.0F}, {3, 0.0F}, {4, 0.2F}, {7, 0.2F}, {8, 0.5F}, {15, 0.5F}, {16, 0.6F}, {64, 0.6F}}) {
     CHECK(momentum("slow_mo", k) == value);

@@ -2,11 +2,17 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <memory>
 #include <set>
 
+#include <google/protobuf/message.h>
+
 #include "arbalest/v1/checkpoint.pb.h"
+#include "arbalest/v1/field.pb.h"
 #include "arbalest/v1/job.pb.h"
 #include "arbalest/v1/run_state.pb.h"
+#include "dataflow/models/fields/field_defaults.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
 
@@ -57,6 +63,26 @@ void check_enum(const EnumDescriptor& type) {
   }
 }
 
+// The options of a field must agree with each other: a default lies in the range.
+void check_options(const FieldDescriptor& field) {
+  const v1::Field& options = field.options().GetExtension(v1::field);
+  const bool has_low = options.has_min() || options.has_above();
+  const bool has_high = options.has_max() || options.has_below();
+  CHECK((has_low || !has_high));
+  CHECK_FALSE((options.has_min() && options.has_above()));
+  CHECK_FALSE((options.has_max() && options.has_below()));
+  if (has_high) CHECK(options.min() + options.above() < options.max() + options.below());
+  CHECK(options.has_default_() + options.has_otherwise() + options.has_missing() <= 1);
+  CHECK((options.has_default_() || !options.has_when()));
+  if (!options.has_default_()) return;
+  const auto* prototype = google::protobuf::MessageFactory::generated_factory()->GetPrototype(field.containing_type());
+  const std::unique_ptr<google::protobuf::Message> message(prototype->New());
+  dataflow::fill_field(*message, field.name());
+  dataflow::FieldIssues issues;
+  dataflow::check_fields(*message, "", issues);
+  if (field.message_type() == nullptr) CHECK_FALSE(issues.has_within(field.name()));
+}
+
 void check_message(const Descriptor& type) {
   INFO(type.full_name());
   CHECK(is_title_case(type.name()));
@@ -66,14 +92,15 @@ void check_message(const Descriptor& type) {
     CHECK(is_snake_case(field.name()));
     // A missing field must differ from a zero.
     CHECK((field.is_repeated() || field.has_presence()));
+    check_options(field);
   }
   for (int i = 0; i < type.nested_type_count(); ++i) check_message(*type.nested_type(i));
   for (int i = 0; i < type.enum_type_count(); ++i) check_enum(*type.enum_type(i));
 }
 
-// Collects `file` and all its imports.
+// Collects `file` and all its imports, but not protobuf's own files.
 void collect(const FileDescriptor& file, std::set<const FileDescriptor*>& files) {
-  if (!files.insert(&file).second) return;
+  if (file.package() == "google.protobuf" || !files.insert(&file).second) return;
   for (int i = 0; i < file.dependency_count(); ++i) collect(*file.dependency(i), files);
 }
 

@@ -3,7 +3,6 @@
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/model.pb.h"
-#include "dataflow/models/model_defaults.h"
 #include "dataflow/models/model_reader.h"
 
 namespace arbalest::tests {

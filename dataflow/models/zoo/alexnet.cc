@@ -65,7 +65,6 @@ void grouped_alexnet(float dropout, ZooBuilder& model) {
 }  // namespace
 
 void alexnet(const v1::Alexnet& options, ZooBuilder& model) {
-  model.check_range("dropout", options.dropout(), kDropoutRatio);
   model.require_sides(kSmallestSide);
   if (options.variant() == v1::Alexnet::GROUPED) {
     grouped_alexnet(options.dropout(), model);

@@ -139,7 +139,6 @@ void add_auxiliary_head(ZooBuilder& model) {
 }  // namespace
 
 void inception_v3(const v1::InceptionV3& options, ZooBuilder& model) {
-  model.check_range("dropout", options.dropout(), kDropoutRatio);
   model.require_sides(options.auxiliary_head() ? 299 : 75);
   add_stem(model);
   mixed_a(model, "Mixed_5b", 32);

@@ -19,8 +19,6 @@ void embed_bias(ZooBuilder& builder, const std::string& name, int column) {
 }  // namespace
 
 void matrix_factorization(const v1::MatrixFactorization& options, ZooBuilder& builder) {
-  builder.check_range("width", options.width(), {1, 1048576});
-  builder.check_range("mean", options.mean(), {-1000.0F, 1000.0F});
   builder.require_columns(2);
   embed(builder, "user", options.width(), 0);
   embed(builder, "item", options.width(), 1);

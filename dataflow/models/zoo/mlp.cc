@@ -2,16 +2,7 @@
 
 namespace arbalest::dataflow {
 
-namespace {
-
-constexpr Range<int> kHidden{1, 1048576};
-
-}  // namespace
-
 void mlp(const v1::Mlp& options, ZooBuilder& model) {
-  for (int i = 0; i < options.hidden_size(); ++i) {
-    model.check_range(fmt::format("hidden[{}]", i), options.hidden(i), kHidden);
-  }
   for (int i = 0; i < options.hidden_size(); ++i) {
     // He's initialization, the default, keeps the scale of features through ReLU.
     model.dense(fmt::format("dense{}", i + 1), options.hidden(i));

@@ -6,8 +6,6 @@ namespace arbalest::dataflow {
 
 namespace {
 
-constexpr Range<double> kWidth = above(0.0, 10.0);
-
 // `channels` times the width, rounded to a multiple of 8, and to the next one if that takes away more than a tenth.
 int scaled(int channels, double width) {
   constexpr int kMultiple = 8;
@@ -47,8 +45,7 @@ void inverted_residual(ZooBuilder& model, const Block& block) {
 }  // namespace
 
 void mobilenet_v2(const v1::MobilenetV2& options, ZooBuilder& model) {
-  model.check_range("dropout", options.dropout(), kDropoutRatio);
-  if (!model.check_range("width", options.width(), kWidth)) return;
+  if (!model.is_sound()) return;  // a wrong width may be no number of channels
   struct Stage {
     int expansion;
     int channels;

@@ -16,7 +16,6 @@ const std::map<int, std::vector<int>>& convolutions_of_depth() {
 }  // namespace
 
 void vgg(const v1::Vgg& options, ZooBuilder& model) {
-  model.check_range("dropout", options.dropout(), kDropoutRatio);
   model.require_sides(32);  // the image is halved five times
   const std::vector<int>* stages = model.choose("depth", options.depth(), convolutions_of_depth());
   if (stages == nullptr) return;

@@ -1,5 +1,6 @@
 #include "dataflow/models/zoo/zoo.h"
 
+#include "dataflow/models/fields/field_ranges.h"
 #include "dataflow/models/zoo/alexnet.h"
 #include "dataflow/models/zoo/cifar_quick.h"
 #include "dataflow/models/zoo/inception_v3.h"
@@ -68,6 +69,7 @@ LayerMessages expand(const v1::Zoo& zoo, const InputDescription& input, FieldIss
     return {};
   }
   ZooBuilder builder("zoo." + name_of(zoo), input, issues);
+  check_fields(zoo, "zoo", issues);
   build(zoo, builder);
   LayerMessages layers = builder.take_layers();
   if (!input.is_known()) layers.Clear();

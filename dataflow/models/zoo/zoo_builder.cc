@@ -55,7 +55,7 @@ void ZooBuilder::require_columns(std::size_t columns) {
 }
 
 LayerMessages ZooBuilder::take_layers() {
-  if (issues_.all().size() > issues_before_) return {};
+  if (!is_sound()) return {};
   return std::move(layers_);
 }
 

@@ -30,8 +30,6 @@ struct FilterOptions {
   int groups = 1;
 };
 
-inline constexpr Range<float> kDropoutRatio{0.0F, 1.0F, false, true};
-
 // Fields that a model does not set keep the schema's default. Each layer reads the layer added before it, unless from()
 // names another input. The functions return the layer's message, so that a model can set further fields.
 class ZooBuilder {
@@ -40,14 +38,8 @@ class ZooBuilder {
   // layers must not be used.
   ZooBuilder(std::string path, const InputDescription& input, FieldIssues& issues);
 
-  // Checks an option, and returns whether it is in the range. All options must be checked before the first layer is
-  // added.
-  template <typename T>
-  bool check_range(const std::string& field, T value, const Range<T>& range) {
-    const std::string issue = out_of_range(field, value, range);
-    issues_.add(path_ + "." + field, issue);
-    return issue.empty();
-  }
+  // Whether no issue was reported since the start. All options must be checked before the first layer is added.
+  bool is_sound() const noexcept { return issues_.all().size() == issues_before_; }
   // Returns the entry of `choices` for `value`; without one, reports the known values and returns null.
   template <typename T>
   const T* choose(const std::string& field, int value, const std::map<int, T>& choices) {

@@ -8,7 +8,7 @@
 
 #include "dataflow/models/field_issues.h"
 #include "dataflow/models/layer_reader.h"
-#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/model_reader.h"
 #include "engine/error.h"
 #include "jobs/interchange/import/node_reader.h"
 #include "jobs/messages/text_encoding.h"

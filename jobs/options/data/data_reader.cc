@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "dataflow/input/formats/ratings.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/class_names_check.h"
 #include "jobs/options/data/known_datasets.h"
@@ -28,10 +29,6 @@ constexpr dataflow::Range<float> kPixelStddev{1e-6F, 1000.0F};
 constexpr dataflow::Range<float> kNumberMean{-1e6F, 1e6F};
 constexpr dataflow::Range<float> kNumberStddev{1e-6F, 1e6F};
 
-constexpr int kMostIds = 1'000'000'000;
-constexpr int kMostClasses = 1'000'000;
-constexpr int kMostFeatures = 1'000'000;
-constexpr int kMostChannels = 1024;
 constexpr int kLongestSide = 4096;
 
 using Floats = google::protobuf::RepeatedField<float>;
@@ -45,8 +42,11 @@ class DataReader {
     options_.kind = known_.kind;
     options_.input = known_.input;
     options_.test_examples = known_.test_examples;
-    read_directory();
     read_validation(data_, known_, options_, issues_);
+    if (data_.has_images()) check_max_skipped(data_.images().decoding());
+    if (data_.has_tfrecord()) check_max_skipped(data_.tfrecord().decoding());
+    dataflow::check_fields(data_, "data", issues_);
+    read_directory();
     if (data_.has_images()) read_encoded(data_.images());
     if (data_.has_tfrecord()) read_tfrecord(data_.tfrecord());
     if (data_.has_npy()) read_npy(data_.npy());
@@ -71,10 +71,7 @@ class DataReader {
     if (field == nullptr) return;
     const Message& source = data_.GetReflection()->GetMessage(data_, source_field(data_));
     options_.directory = source.GetReflection()->GetString(source, field);
-    if (options_.directory.empty() && known_.directory.empty()) {
-      issues_.add(path_of("directory"),
-                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
-    } else if (options_.directory.empty()) {
+    if (options_.directory.empty()) {
       issues_.add(path_of("directory"), "directory is empty; '.' is the data root itself");
     }
   }
@@ -85,22 +82,15 @@ class DataReader {
     return name;
   }
 
-  template <typename Source>
-  bool read_classes(const Source& source) {
-    return require(path_of("classes"), source.has_classes(), "how many classes the images have") &&
-           check(path_of("classes"), source.classes(), {1, kMostClasses});
-  }
-
   // Source: Images or Tfrecord.
   template <typename Source>
   void read_encoded(const Source& source) {
     options_.train = read_name("train", source.train());
     options_.test = read_name("test", source.test());
-    const bool has_classes = read_classes(source);
     const v1::Decoding& decoding = source.decoding();
     const bool has_size = read_decoding(decoding, path_of("decoding."));
     options_.pixels = {.is_oriented = source.orientation() != v1::Images::IGNORE, .is_reduced = decoding.reduced()};
-    if (has_classes && has_size) {
+    if (is_sound("classes") && has_size) {
       options_.input =
           dataflow::image_input({decoding.channels(), decoding.height(), decoding.width()}, source.classes());
     }
@@ -108,7 +98,6 @@ class DataReader {
 
   void read_tfrecord(const v1::Tfrecord& source) {
     read_encoded(source);
-    check(path_of("first_label"), source.first_label(), {0, kMostClasses});
     options_.first_label = source.first_label();
   }
 
@@ -117,33 +106,35 @@ class DataReader {
     options_.train_labels = read_name("train_labels", source.train_labels());
     options_.test = read_name("test_images", source.test_images());
     options_.test_labels = read_name("test_labels", source.test_labels());
-    const bool has_classes = read_classes(source);
     if (source.has_features()) {
-      if (read_features(source) && has_classes) {
+      if (read_features(source) && is_sound("classes")) {
         options_.input = dataflow::image_input({source.features(), 1, 1}, source.classes());
       }
       return;
     }
-    const bool has_size = read_size(source, path_of(""));
-    const bool has_channels = check(path_of("channels"), source.channels(), {1, kMostChannels});
-    if (has_classes && has_size && has_channels) {
+    const auto require = [&](const char* field, bool is_there) {
+      if (!is_there) issues_.add(path_of(field), fmt::format("{} is missing: that of the model's images", field));
+    };
+    require("height", source.has_height());
+    require("width", source.has_width());
+    if (is_sound("height") && is_sound("width") && is_sound("channels") && is_sound("classes")) {
       options_.input = dataflow::image_input({source.channels(), source.height(), source.width()}, source.classes());
     }
   }
 
   // Rows of numbers have no size of an image.
   bool read_features(const v1::Npy& source) {
-    bool is_sound = check(path_of("features"), source.features(), {1, kMostFeatures});
+    bool are_alone = true;
     const auto exclude = [&](const char* field, bool is_given) {
       if (!is_given) return;
-      is_sound = false;
+      are_alone = false;
       issues_.add(path_of(field),
                   fmt::format("{} is for images, and features for rows of numbers; remove one of them", field));
     };
     exclude("height", source.has_height());
     exclude("width", source.has_width());
     exclude("channels", source.has_channels());
-    return is_sound;
+    return are_alone && is_sound("features");
   }
 
   void read_ratings(const v1::Ratings& source) {
@@ -155,65 +146,41 @@ class DataReader {
     if (data_.has_normalization())
       issues_.add("data.normalization", "normalization is for images, and ratings are none");
     if (!data_.class_names().empty()) issues_.add("data.class_names", "ratings have no classes, so they have no names");
-    bool are_sound = require(path_of("sizes"), source.sizes_size() > 0,
-                             "how many ids each column has, such as sizes: 1000 sizes: 500 for users and items");
-    std::vector<std::int64_t> sizes;
-    for (int k = 0; k < source.sizes_size(); ++k) {
-      are_sound &= check(path_of(fmt::format("sizes[{}]", k)), source.sizes(k), {1, kMostIds});
-      sizes.push_back(source.sizes(k));
-    }
-    if (are_sound) options_.input = dataflow::ratings_input(std::move(sizes));
+    if (!is_sound("sizes")) return;
+    options_.input = dataflow::ratings_input({source.sizes().begin(), source.sizes().end()});
   }
 
-  template <typename Size>
-  bool read_size(const Size& size, const std::string& path) {
-    const bool has_height = require(path + "height", size.has_height(), "that of the model's images") &&
-                            check(path + "height", size.height(), {1, kLongestSide});
-    const bool has_width = require(path + "width", size.has_width(), "that of the model's images") &&
-                           check(path + "width", size.width(), {1, kLongestSide});
-    return has_height && has_width;
+  void check_max_skipped(const v1::Decoding& decoding) {
+    if (decoding.on_unreadable() == v1::Decoding::SKIP || !decoding.has_max_skipped()) return;
+    issues_.add(path_of("decoding.max_skipped"),
+                "max_skipped has no effect, because the job stops at the first unreadable image; add on_unreadable: "
+                "SKIP, or remove max_skipped");
   }
 
   // Returns whether the images' size is known.
   bool read_decoding(const v1::Decoding& decoding, const std::string& path) {
-    const bool has_size = read_size(decoding, path);
+    const bool has_size = is_sound("decoding.height") && is_sound("decoding.width");
     const bool has_channels = decoding.channels() == 1 || decoding.channels() == 3;
     if (!has_channels) {
       issues_.add(path + "channels", fmt::format("channels must be 1 or 3, not {}", decoding.channels()));
     }
     if (has_size && decoding.has_resize()) {
-      check(path + "resize", decoding.resize(), {std::max(decoding.height(), decoding.width()), kLongestSide});
+      issues_.add(path + "resize",
+                  dataflow::out_of_range("resize", decoding.resize(),
+                                         {std::max(decoding.height(), decoding.width()), kLongestSide}));
       options_.resize = decoding.resize();
     }
     const bool skips = decoding.on_unreadable() == v1::Decoding::SKIP;
     options_.on_unreadable = skips ? dataflow::OnUnreadable::kSkip : dataflow::OnUnreadable::kStop;
-    if (skips) {
-      issues_.add(path + "max_skipped",
-                  dataflow::out_of_range("max_skipped", decoding.max_skipped(), dataflow::above(0.0, 1.0)));
-      options_.skip_limit.fraction = decoding.max_skipped();
-    } else if (decoding.has_max_skipped()) {
-      issues_.add(path + "max_skipped",
-                  "max_skipped has no effect, because the job stops at the first unreadable image; add on_unreadable: "
-                  "SKIP, or remove max_skipped");
-    }
+    if (skips) options_.skip_limit.fraction = decoding.max_skipped();
     return has_size && has_channels;
   }
 
   // Path of a field of the dataset's message.
   std::string path_of(const std::string& field) const { return fmt::format("data.{}.{}", known_.name, field); }
 
-  static std::string last_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
-  bool require(const std::string& path, bool is_there, const std::string& what) {
-    if (!is_there) issues_.add(path, fmt::format("{} is missing: {}", last_name(path), what));
-    return is_there;
-  }
-
-  bool check(const std::string& path, int value, const dataflow::Range<int>& range) {
-    const std::string problem = dataflow::out_of_range(last_name(path), value, range);
-    issues_.add(path, problem);
-    return problem.empty();
-  }
+  // Whether a field of the dataset's message has no issue.
+  bool is_sound(const std::string& field) const { return !issues_.has_within(path_of(field)); }
 
   // The number of classes is unknown if that field of the dataset is wrong.
   void read_class_names() {
@@ -229,15 +196,11 @@ class DataReader {
 
   void read_random_crop(const std::string& path) {
     const v1::RandomResizedCrop& crop = data_.augmentation().random_resized_crop();
-    const std::string area_problem = dataflow::out_of_range("min_area", crop.min_area(), {0.01, 1.0});
-    const std::string aspect_problem = dataflow::out_of_range("max_aspect", crop.max_aspect(), {1.0, 10.0});
-    issues_.add(path + ".min_area", area_problem);
-    issues_.add(path + ".max_aspect", aspect_problem);
     const engine::RandomResizedCrop random_crop{.min_area = static_cast<float>(crop.min_area()),
                                                 .log_max_aspect = static_cast<float>(std::log(crop.max_aspect()))};
     if (!data_.has_images() && !data_.has_tfrecord()) {
       options_.augmentation.random_crop = random_crop;
-      if (area_problem.empty() && aspect_problem.empty()) check_crop_fits(path, crop);
+      if (!issues_.has_within(path)) check_crop_fits(path, crop);
       return;
     }
     if (!options_.resize) {

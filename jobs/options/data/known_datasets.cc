@@ -39,14 +39,13 @@ KnownDataset known_dataset(const v1::Data& data) {
   const dataflow::InputDescription gray28 = dataflow::image_input({1, 28, 28}, 10);
   switch (data.source_case()) {
     case v1::Data::kMnist:
-      return {"mnist", Kind::kIdx, "mnist", gray28, {{0.1307F}, {0.3081F}}, mnist_classes(), 10000, digit_names()};
+      return {"mnist", Kind::kIdx, gray28, {{0.1307F}, {0.3081F}}, mnist_classes(), 10000, digit_names()};
     case v1::Data::kFashionMnist:
-      return {"fashion_mnist",          Kind::kIdx, "fashion-mnist", gray28, {{0.2860F}, {0.3530F}},
+      return {"fashion_mnist",          Kind::kIdx, gray28,         {{0.2860F}, {0.3530F}},
               equal_classes(10, 60000), 10000,      fashion_names()};
     case v1::Data::kCifar10:
       return {"cifar10",
               Kind::kCifar10,
-              "cifar-10",
               dataflow::cifar_description(dataflow::CifarVersion::k10),
               {{0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}},
               equal_classes(10, 50000),
@@ -54,26 +53,24 @@ KnownDataset known_dataset(const v1::Data& data) {
     case v1::Data::kCifar100:
       return {"cifar100",
               Kind::kCifar100,
-              "cifar-100",
               dataflow::cifar_description(dataflow::CifarVersion::k100),
               {{0.5071F, 0.4865F, 0.4409F}, {0.2673F, 0.2564F, 0.2762F}},
               equal_classes(100, 50000),
               10000};
     case v1::Data::kImages:
-      return {"images", Kind::kImages, "", {}, {{0.5F}, {0.25F}}, {}, {}};
+      return {"images", Kind::kImages, {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kTfrecord:
-      return {"tfrecord", Kind::kTfrecord, "", {}, {{0.5F}, {0.25F}}, {}, {}};
+      return {"tfrecord", Kind::kTfrecord, {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kNpy:
-      if (data.npy().pixels() == v1::Npy::FLOAT32) return {"npy", Kind::kFloatNpy, "", {}, {}, {}, {}};
-      return {"npy", Kind::kNpy, "", {}, {{0.5F}, {0.25F}}, {}, {}};
+      if (data.npy().pixels() == v1::Npy::FLOAT32) return {"npy", Kind::kFloatNpy, {}, {}, {}, {}};
+      return {"npy", Kind::kNpy, {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kRatings:
-      return {"ratings", Kind::kRatings, "", {}, {}, {}, {}};
+      return {"ratings", Kind::kRatings, {}, {}, {}, {}};
     case v1::Data::kLibsvm:
-      return {"libsvm", Kind::kLibsvm, "", {}, {}, {}, {}};
+      return {"libsvm", Kind::kLibsvm, {}, {}, {}, {}};
     case v1::Data::kDigits:
       return {"digits",
               Kind::kDigits,
-              "",
               dataflow::digits_description(),
               dataflow::digits_normalization(),
               equal_classes(10, dataflow::kDigitsTrainingExamples),

@@ -14,7 +14,6 @@ namespace arbalest::jobs {
 struct KnownDataset {
   std::string name;  // name of its field in Data
   DataOptions::Kind kind = DataOptions::Kind::kDigits;
-  std::string directory;                  // default directory; "": there is none
   dataflow::InputDescription input;       // empty if the job describes it
   dataflow::Normalization normalization;  // default: the statistics of its training set
   std::vector<std::int64_t> class_sizes;  // training examples by class; empty: only the files tell

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "dataflow/input/formats/cifar.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/validation_check.h"
 
@@ -138,13 +139,10 @@ void set_sizes_of_files(const KnownDataset& known, DataOptions& options) {
 void read_split(const v1::Validation& validation, const KnownDataset& known, DataOptions& options,
                 dataflow::FieldIssues& issues) {
   options.validation = {{validation.fraction(), validation.seed()}, {}};
-  if (!validation.has_fraction()) {
-    issues.add(kFractionPath, "fraction is missing: the part of each class that validates, such as 0.1");
-    return;
-  }
+  if (!validation.has_fraction()) return;  // an issue of its own
   const std::vector<std::int64_t>& sizes = known.class_sizes;
   const dataflow::ValidationRule& rule = options.validation->rule;
-  std::string problem = dataflow::out_of_range("fraction", rule.fraction, dataflow::above(0.0, 0.5));
+  std::string problem = dataflow::field_problem(validation, "fraction");
   if (!problem.empty()) problem += fraction_hint(rule.fraction, 0.5);
   if (problem.empty() && !sizes.empty()) problem = validation_problem(rule, sizes);
   issues.add(kFractionPath, problem);

@@ -7,8 +7,7 @@
 
 namespace arbalest::jobs {
 
-// Sets the missing fields of the schedule to their defaults. Schedules with an end get `left`, the epochs from the end
-// of the warm-up to that of the job.
+// Sets the missing epochs of a schedule with an end to `left`, those from the end of the warm-up to that of the job.
 void fill_curve(v1::LearningRate& rate, double left);
 
 // Reads the schedule; `rate` must have its defaults. `warm_up`: epochs of the warm-up. Adds issues with paths in the

@@ -7,13 +7,7 @@
 
 namespace arbalest::jobs {
 
-using dataflow::above;
-using dataflow::out_of_range;
-
 namespace {
-
-constexpr dataflow::Range<double> kLength = above(0.0, 1e6);
-constexpr dataflow::Range<double> kFactor = above(0.0, 1.0);
 
 bool has_end(const v1::LearningRate& rate) {
   return rate.has_polynomial() || rate.has_cosine() || rate.has_one_cycle();
@@ -23,7 +17,6 @@ bool has_end(const v1::LearningRate& rate) {
 // the first one.
 std::string epoch_problem(const v1::LearningRate::Restart& restart, double before, double warm_up) {
   const double epoch = restart.epoch();
-  if (!restart.has_epoch()) return "epoch is missing: when the schedule starts anew, such as 10";
   if (!(epoch > 0.0)) return fmt::format("epoch must be above 0, not {}", epoch);
   if (!(epoch > before)) {
     return fmt::format("restarts must be in ascending order: epoch {} comes after epoch {}", epoch, before);
@@ -39,7 +32,6 @@ void fill_restarts(v1::LearningRate& rate, int max_epochs) {
     v1::LearningRate::Restart& restart = *rate.mutable_restart(i);
     const double end = i + 1 < rate.restart_size() ? rate.restart(i + 1).epoch() : max_epochs;
     if (!restart.has_epochs() && end > restart.epoch()) restart.set_epochs(end - restart.epoch());
-    if (!restart.has_factor()) restart.set_factor(scheduler::Restart{}.factor);
   }
 }
 
@@ -54,17 +46,13 @@ std::vector<scheduler::Restart> read_restarts(const v1::LearningRate& rate, doub
                  "it out");
       return {};
     }
-    const std::string problem = epoch_problem(restart, restarts.empty() ? 0.0 : restarts.back().epoch, warm_up);
-    issues.add(path + ".epoch", problem);
-    if (restart.has_epochs()) {
-      issues.add(path + ".epochs", out_of_range("epochs", restart.epochs(), kLength));
-    } else if (problem.empty() && std::ssize(restarts) + 1 == rate.restart_size()) {
+    issues.add(path + ".epoch", epoch_problem(restart, restarts.empty() ? 0.0 : restarts.back().epoch, warm_up));
+    if (!restart.has_epochs() && !issues.has(path + ".epoch") && std::ssize(restarts) + 1 == rate.restart_size()) {
       // One that is followed by another lacks its epochs only if they are not in order, which is reported there.
       issues.add(path + ".epoch", fmt::format("the restart at epoch {} must come before the end of the job "
                                               "(training.max_epochs), or name its epochs",
                                               restart.epoch()));
     }
-    issues.add(path + ".factor", out_of_range("factor", restart.factor(), kFactor));
     restarts.push_back({restart.epoch(), restart.epochs(), restart.factor()});
   }
   return restarts;

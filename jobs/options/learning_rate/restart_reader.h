@@ -9,7 +9,7 @@
 
 namespace arbalest::jobs {
 
-// Sets the missing fields of the restarts to their defaults: each schedule ends at the next restart, and the last one
+// Sets the missing epochs of the restarts: each schedule ends at the next restart, and the last one
 // after `max_epochs`.
 void fill_restarts(v1::LearningRate& rate, int max_epochs);
 

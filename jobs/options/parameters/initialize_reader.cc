@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "dataflow/models/fields/field_ranges.h"
 #include "dataflow/parameter_rules.h"
 #include "jobs/options/parameters/parameter_patterns.h"
 
@@ -13,8 +14,7 @@ namespace arbalest::jobs {
 namespace {
 
 std::string rename_problem(const v1::Initialize::Rename& rename) {
-  if (rename.from().empty()) return "from is missing: the name that a tensor has in the file, such as \"module.*\"";
-  if (!rename.has_to()) return "to is missing: the tensor's new name, such as \"*\"";
+  if (rename.from().empty() || rename.to().empty()) return "";  // issues of their own
   if (NamePattern(rename.from()).wildcards() == NamePattern(rename.to()).wildcards()) return "";
   return fmt::format(
       "\"{}\" and \"{}\" must have the same '*' and '?' in the same order, because those of `to` stand "
@@ -32,16 +32,13 @@ void fill_defaults(v1::Initialize& initialize, const std::string& file) {
 
 InitializeOptions read_initialize(const v1::Initialize& initialize, const dataflow::Graph* graph,
                                   dataflow::FieldIssues& issues) {
+  dataflow::check_fields(initialize, "initialize", issues);
   InitializeOptions options;
   options.path = initialize.from();
-  if (options.path.empty()) {
-    issues.add(kFromPath,
-               "initialize.from is missing: the safetensors file, or the directory of the run, to start from");
-  }
   for (int i = 0; i < initialize.rename_size(); ++i) {
     const v1::Initialize::Rename& rename = initialize.rename(i);
     const std::string problem = rename_problem(rename);
-    issues.add(fmt::format("initialize.rename[{}].{}", i, rename.from().empty() ? "from" : "to"), problem);
+    issues.add(fmt::format("initialize.rename[{}].to", i), problem);
     if (problem.empty()) options.renames.push_back({NamePattern(rename.from()), rename.to()});
   }
   options.fresh = read_patterns("initialize.fresh", initialize.fresh(), graph, issues);

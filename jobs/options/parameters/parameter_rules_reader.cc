@@ -16,8 +16,6 @@ using dataflow::NamedParameter;
 
 namespace {
 
-constexpr dataflow::Range<float> kFactor = dataflow::above(0.0F, 1000.0F);
-
 struct Multiplier {
   std::vector<NamePattern> parameters;
   float factor = 1.0F;
@@ -34,7 +32,8 @@ class RulesReader {
     const std::size_t issues_before = issues_.all().size();
     freeze_ = read_patterns("training.freeze", job_.training().freeze(), graph_.get(), issues_);
     for (int i = 0; i < job_.learning_rate().multiplier_size(); ++i) read_multiplier(i);
-    if (graph_ == nullptr || issues_.all().size() > issues_before) return graph_;
+    const bool are_sound = issues_.all().size() == issues_before && !issues_.has_within("learning_rate.multiplier");
+    if (graph_ == nullptr || !are_sound) return graph_;
     check_frozen();
     for (std::size_t i = 0; i < multipliers_.size(); ++i) check_multiplier(i);
     const bool has_rules = !freeze_.empty() || !multipliers_.empty();
@@ -49,20 +48,7 @@ class RulesReader {
     const std::string path = fmt::format("learning_rate.multiplier[{}]", index);
     Multiplier& multiplier = multipliers_.emplace_back();
     multiplier.parameters = read_patterns(path + ".parameters", message.parameters(), graph_.get(), issues_);
-    if (multiplier.parameters.empty()) {
-      issues_.add(path + ".parameters", "parameters is missing: patterns of parameters or layers, such as \"fc\"");
-    }
     multiplier.factor = message.factor();
-    if (!message.has_factor()) {
-      issues_.add(path + ".factor", "factor is missing: what the learning rate is multiplied by, such as 10");
-      return;
-    }
-    std::string problem = dataflow::out_of_range("factor", message.factor(), kFactor);
-    if (message.factor() == 0.0F && !multiplier.parameters.empty()) {
-      problem += fmt::format("; to leave parameters as they are, use training {{ freeze: \"{}\" }}",
-                             multiplier.parameters.front().text());
-    }
-    issues_.add(path + ".factor", problem);
   }
 
   // The running statistics of a layer belong together, and something must be left to train.

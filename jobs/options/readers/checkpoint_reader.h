@@ -7,9 +7,6 @@
 
 namespace arbalest::jobs {
 
-// Writes the defaults into `checkpoint`.
-void fill_checkpoint(v1::Checkpoint& checkpoint);
-
 // `checkpoint` must have its defaults.
 CheckpointOptions read_checkpoint(const v1::Checkpoint& checkpoint, dataflow::FieldIssues& issues);
 

@@ -8,9 +8,12 @@
 
 namespace arbalest::jobs {
 
+// Reports that `from` is not below `to`.
+void check_growth(const v1::Learners::Growth& growth, dataflow::FieldIssues& issues);
+
 // Reads `growth` into the schedule of `options`, whose devices and epochs must be set. With n doublings from `from` to
-// `to`, there are 2^i times `from` learners, at most `to`, from epoch `epochs` i / n on. Writes the defaults into
-// `growth`.
+// `to`, there are 2^i times `from` learners, at most `to`, from epoch `epochs` i / n on. Writes the default
+// of `epochs` into `growth`. Without sound numbers it does nothing more.
 void read_growth(v1::Learners::Growth& growth, JobOptions& options, dataflow::FieldIssues& issues);
 
 }  // namespace arbalest::jobs

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "dataflow/models/fields/field_ranges.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/data_reader.h"
 #include "jobs/options/data/known_datasets.h"
@@ -22,18 +23,13 @@
 
 namespace arbalest::jobs {
 
-using dataflow::above;
-using dataflow::below;
-using dataflow::out_of_range;
-
 namespace {
 
 constexpr double kMebibyte = 1 << 20;
-constexpr int kMostStatisticsExamples = 1000000000;
 
-std::string check_target(double accuracy) {
-  const std::string problem = out_of_range("target_accuracy", accuracy, above(0.0, 1.0));
-  return problem.empty() ? "" : problem + fraction_hint(accuracy);
+std::string check_target(const v1::Training& training) {
+  const std::string problem = dataflow::field_problem(training, "target_accuracy");
+  return problem.empty() ? "" : problem + fraction_hint(training.target_accuracy());
 }
 
 class JobReader {
@@ -82,14 +78,9 @@ class JobReader {
 
   void read_training() {
     const v1::Training& training = job_.training();
-    if (training.batch_size() < 1) {
-      issues_.add("training.batch_size", fmt::format("batch_size must be at least 1, not {}", training.batch_size()));
-    }
-    issues_.add("training.max_epochs", out_of_range("max_epochs", training.max_epochs(), {1, kMaxEpochs}));
-    issues_.add("training.batch_norm_examples",
-                out_of_range("batch_norm_examples", training.batch_norm_examples(), {1, kMostStatisticsExamples}));
-    issues_.add("training.moving_average_epochs",
-                out_of_range("moving_average_epochs", training.moving_average_epochs(), {0.0, double{kMaxEpochs}}));
+    const DivergenceOptions divergence = read_divergence(job_, issues_);
+    issues_.add("training.target_accuracy", check_target(training));
+    dataflow::check_fields(training, "training", issues_);
     options_.data.augmentation.seed = training.seed();
     options_.training = {.batch_size = training.batch_size(),
                          .max_epochs = training.max_epochs(),
@@ -98,11 +89,12 @@ class JobReader {
                          .precision = jobs::from_proto(training.precision()),
                          .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
                          .statistics_examples = training.batch_norm_examples(),
-                         .moving_average = {.epochs = training.moving_average_epochs()}};
+                         .moving_average = {.epochs = training.moving_average_epochs()},
+                         .divergence = divergence};
     if (training.has_mean_from_epoch()) {
       const double most = training.max_epochs();
       issues_.add("training.mean_from_epoch",
-                  out_of_range("mean_from_epoch", training.mean_from_epoch(), below(0.0, most)));
+                  out_of_range("mean_from_epoch", training.mean_from_epoch(), dataflow::below(0.0, most)));
       if (training.moving_average_epochs() > 0.0) {
         issues_.add("training.mean_from_epoch",
                     "mean_from_epoch and moving_average_epochs exclude each other; remove one of them");
@@ -110,10 +102,8 @@ class JobReader {
       options_.training.moving_average.mean_from_epoch = training.mean_from_epoch();
     }
     read_end(training);
-    options_.training.divergence = read_divergence(job_, issues_);
     if (training.has_target_accuracy()) {
       options_.training.target_accuracy = training.target_accuracy();
-      issues_.add("training.target_accuracy", check_target(training.target_accuracy()));
       if (options_.data.kind == DataOptions::Kind::kRatings) {
         issues_.add("training.target_accuracy",
                     "target_accuracy is for classifiers, and ratings are numbers; remove it: the job trains for "
@@ -124,27 +114,19 @@ class JobReader {
 
   // Reads what ends the run before its last epoch.
   void read_end(const v1::Training& training) {
-    if (training.has_patience_epochs()) {
-      issues_.add("training.patience_epochs",
-                  out_of_range("patience_epochs", training.patience_epochs(), {1, kMaxEpochs}));
-      options_.training.patience_epochs = training.patience_epochs();
-    }
+    if (training.has_patience_epochs()) options_.training.patience_epochs = training.patience_epochs();
     if (training.has_min_improvement()) {
-      issues_.add("training.min_improvement", out_of_range("min_improvement", training.min_improvement(), {0.0, 1e6}));
       if (!training.has_patience_epochs()) {
         issues_.add("training.min_improvement", "min_improvement has no effect without patience_epochs; add that");
       }
       options_.training.min_improvement = training.min_improvement();
     }
-    if (training.has_max_minutes()) {
-      issues_.add("training.max_minutes", out_of_range("max_minutes", training.max_minutes(), above(0.0, 1e6)));
-      options_.training.max_minutes = training.max_minutes();
-    }
+    if (training.has_max_minutes()) options_.training.max_minutes = training.max_minutes();
   }
 
   void read_device_memory() {
     if (!job_.has_device_memory_mib()) return;
-    issues_.add("device_memory_mib", out_of_range("device_memory_mib", job_.device_memory_mib(), above(0.0, 1e9)));
+    issues_.add("device_memory_mib", dataflow::field_problem(job_, "device_memory_mib"));
     options_.device_memory_bytes = static_cast<std::int64_t>(job_.device_memory_mib() * kMebibyte);
   }
 

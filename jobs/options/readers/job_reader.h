@@ -8,13 +8,11 @@
 
 namespace arbalest::jobs {
 
-inline constexpr int kMaxEpochs = 1'000'000;
-
 // Converts `job` to options. Call fill_defaults (job_defaults.h) first. Writes those defaults into `job` that depend on
-// other fields or on the devices: the number of learners (if equal on all devices), the auto-tuner's objective, and the
-// start and length of growth. Adds one issue per mistake, with its path in the job; if there are any, the result must
-// not be used. The caller sets resolved_text. Devices are checked against this machine, so a job can be valid on one
-// machine only. `shape`: of the run (ParsedJob::read).
+// other fields or on the devices: the number of learners (if equal on all devices), and the length of growth. Adds one
+// issue per mistake, with its path in the job; if there are any, the result must not be used. The caller sets
+// resolved_text. Devices are checked against this machine, so a job can be valid on one machine only. `shape`: of the
+// run (ParsedJob::read).
 JobOptions read_job(v1::Job& job, const RunShape& shape, dataflow::FieldIssues& issues);
 
 // Checks and returns the job's name.

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "dataflow/models/fields/field_ranges.h"
 #include "engine/devices.h"
 #include "engine/error.h"
 #include "jobs/messages/text.h"
@@ -12,11 +13,9 @@
 
 namespace arbalest::jobs {
 
-using dataflow::out_of_range;
-
 namespace {
 
-constexpr int kMaxLearners = kLearnersPerDevice.high;
+constexpr int kMaxLearners = 1024;
 constexpr int kDefaultMaxLearners = 8;
 // Small mini-batches leave a GPU idle. A job with better knowledge sets the number itself.
 constexpr int kDefaultGpuLearners = 4;
@@ -34,20 +33,15 @@ int most_tuned(const std::vector<engine::DeviceSpec>& devices) {
   return std::min(most, kMaxLearners);
 }
 
-void read_auto(v1::Learners::Auto& message, JobOptions& options, dataflow::FieldIssues& issues) {
+void read_auto(const v1::Learners::Auto& message, JobOptions& options, dataflow::FieldIssues& issues) {
   const std::string path = std::string(kPath) + ".auto";
   LearnerBounds bounds;
   if (message.has_min()) bounds.min = message.min();
   bounds.max_is_given = message.has_max();
   bounds.max = message.has_max() ? message.max() : std::max(bounds.min, most_tuned(options.devices));
-  const std::string bad_min = message.has_min() ? out_of_range("min", bounds.min, kLearnersPerDevice) : "";
-  const std::string bad_max = message.has_max() ? out_of_range("max", bounds.max, kLearnersPerDevice) : "";
-  issues.add(path + ".min", bad_min);
-  issues.add(path + ".max", bad_max);
-  if (bad_min.empty() && bad_max.empty() && bounds.min > bounds.max) {
+  if (!issues.has_within(path) && bounds.min > bounds.max) {
     issues.add(path + ".min", fmt::format("min must not be above max: {} is above {}", bounds.min, bounds.max));
   }
-  if (!message.has_objective()) message.set_objective(v1::Learners::Auto::THROUGHPUT);
   if (message.objective() == v1::Learners::Auto::GOODPUT) bounds.objective = TuningObjective::kGoodput;
   options.tuned = bounds;
   options.learners_per_device.assign(options.devices.size(), std::clamp(bounds.min, 1, kMaxLearners));
@@ -68,10 +62,6 @@ void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, d
     if (step.learners_size() != static_cast<int>(options.devices.size())) {
       issues.add(at, fmt::format("learners names {} devices, but the job has {}", step.learners_size(),
                                  options.devices.size()));
-    }
-    for (int i = 0; i < step.learners_size(); ++i) {
-      const std::string element = fmt::format("learners[{}]", i);
-      issues.add(at + "." + element, out_of_range(element, step.learners(i), kLearnersPerDevice));
     }
     options.schedule.push_back(
         {static_cast<std::uint64_t>(step.at_batch()), {step.learners().begin(), step.learners().end()}});
@@ -109,16 +99,17 @@ int default_learners(const engine::DeviceSpec& device) {
 
 void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues) {
   const v1::Learners::PerDevice& per_device = learners.per_device();
+  if (per_device.has_growth()) check_growth(per_device.growth(), issues);
+  dataflow::check_fields(learners, "learners", issues);
   options.learners_are_given = per_device.count_case() != v1::Learners::PerDevice::COUNT_NOT_SET;
   switch (per_device.count_case()) {
     case v1::Learners::PerDevice::kAuto:
-      return read_auto(*learners.mutable_per_device()->mutable_auto_(), options, issues);
+      return read_auto(per_device.auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule:
       return read_schedule(per_device.schedule(), options, issues);
     case v1::Learners::PerDevice::kGrowth:
       return read_growth(*learners.mutable_per_device()->mutable_growth(), options, issues);
     case v1::Learners::PerDevice::kFixed:
-      issues.add(std::string(kPath) + ".fixed", out_of_range("fixed", per_device.fixed(), kLearnersPerDevice));
       options.learners_per_device.assign(options.devices.size(), per_device.fixed());
       return;
     case v1::Learners::PerDevice::COUNT_NOT_SET:

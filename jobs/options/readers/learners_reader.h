@@ -12,13 +12,11 @@
 
 namespace arbalest::jobs {
 
-inline constexpr dataflow::Range<int> kLearnersPerDevice{1, 1024};
-
 // The number of learners of a device if the job does not set it.
 int default_learners(const engine::DeviceSpec& device);
 
 // Reads `learners` into the corresponding fields of `options`, whose devices must be set. Writes the default into
-// `learners` if it is one number for all devices, and the default objective of the auto-tuner.
+// `learners` if it is one number for all devices.
 void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldIssues& issues);
 
 // Adds issues for numbers of learners with which averaging is unstable. Bounds of the auto-tuner are narrowed instead,

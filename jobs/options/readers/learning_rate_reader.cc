@@ -5,15 +5,14 @@
 #include <limits>
 #include <optional>
 
+#include "dataflow/models/fields/field_defaults.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/learning_rate/curve_reader.h"
 #include "jobs/options/learning_rate/restart_reader.h"
 
 namespace arbalest::jobs {
 
-using dataflow::above;
-using dataflow::out_of_range;
-using dataflow::Range;
 using scheduler::LearningRateCurve;
 using scheduler::LearningRateSchedule;
 using scheduler::RateScaling;
@@ -21,21 +20,6 @@ using scheduler::RateScaling;
 namespace {
 
 constexpr double kMostBase = 1000.0;
-constexpr int kMostBatchSize = 1'000'000;
-constexpr Range<double> kLength = above(0.0, 1e6);  // epochs of a schedule with an end
-constexpr Range<double> kFactor{0.0, 1.0};          // a factor that may be 0
-
-v1::LearningRate::RateScaling to_proto(RateScaling scaling) {
-  switch (scaling) {
-    case RateScaling::kSqrt:
-      return v1::LearningRate::SQRT;
-    case RateScaling::kLinear:
-      return v1::LearningRate::LINEAR;
-    case RateScaling::kKeep:
-      break;
-  }
-  return v1::LearningRate::KEEP;
-}
 
 class LearningRateReader {
  public:
@@ -43,6 +27,8 @@ class LearningRateReader {
       : rate_(rate), max_epochs_(training.max_epochs()), batch_size_(training.batch_size()), issues_(issues) {}
 
   LearningRateSchedule read() {
+    check_multipliers();
+    dataflow::check_fields(rate_, "learning_rate", issues_);
     const double base = read_base();
     const scheduler::WarmUp warm_up = read_warm_up();
     return {.base = base,
@@ -59,10 +45,18 @@ class LearningRateReader {
     issues_.add("learning_rate." + field, std::move(message));
   }
 
+  void check_multipliers() {
+    for (int i = 0; i < rate_.multiplier_size(); ++i) {
+      const v1::LearningRate::Multiplier& multiplier = rate_.multiplier(i);
+      if (!multiplier.has_factor() || multiplier.factor() != 0.0F || multiplier.parameters().empty()) continue;
+      report(fmt::format("multiplier[{}].factor", i),
+             fmt::format("{}; to leave parameters as they are, use training {{ freeze: \"{}\" }}",
+                         dataflow::field_problem(multiplier, "factor"), multiplier.parameters(0)));
+    }
+  }
+
   // Returns the base for the job's mini-batch size.
   double read_base() {
-    report("base", rate_.has_base() ? out_of_range("base", rate_.base(), above(0.0, kMostBase))
-                                    : "learning_rate.base is missing: the length of the steps, such as 0.01");
     const double base = rate_.base() * batch_size_factor();
     if (base > 0.0 && base < double{std::numeric_limits<float>::min()}) {
       report("base", fmt::format("base {} is too small: steps would be 0 in float32", base));
@@ -76,7 +70,6 @@ class LearningRateReader {
 
   std::optional<double> read_limit() {
     if (!rate_.has_limit()) return std::nullopt;
-    report("limit", out_of_range("limit", rate_.limit(), above(0.0, kMostBase)));
     return std::max(rate_.limit(), rate_.base());  // bounds the scaling, not the base
   }
 
@@ -87,9 +80,7 @@ class LearningRateReader {
       }
       return 1.0;
     }
-    const std::string problem = out_of_range("for_batch_size", rate_.for_batch_size(), {1, kMostBatchSize});
-    report("for_batch_size", problem);
-    if (!problem.empty() || batch_size_ < 1) return 1.0;
+    if (issues_.has("learning_rate.for_batch_size") || batch_size_ < 1) return 1.0;
     return scheduler::factor_of(from_proto(rate_.with_batch_size()),
                                 static_cast<double>(batch_size_) / rate_.for_batch_size());
   }
@@ -97,16 +88,10 @@ class LearningRateReader {
   scheduler::WarmUp read_warm_up() {
     if (!rate_.has_warm_up()) return {};
     const v1::LearningRate::WarmUp& warm_up = rate_.warm_up();
-    if (!warm_up.has_epochs()) {
-      report("warm_up.epochs", "epochs is missing: how long the rate grows, such as 5");
-    } else {
-      report("warm_up.epochs", out_of_range("epochs", warm_up.epochs(), kLength));
-      if (max_epochs_ > 0 && warm_up.epochs() >= max_epochs_) {
-        report("warm_up.epochs", fmt::format("the warm-up of {} epochs must end before the job, which takes {}",
-                                             warm_up.epochs(), counted(max_epochs_, "epoch")));
-      }
+    if (max_epochs_ > 0 && warm_up.epochs() >= max_epochs_) {
+      report("warm_up.epochs", fmt::format("the warm-up of {} epochs must end before the job, which takes {}",
+                                           warm_up.epochs(), counted(max_epochs_, "epoch")));
     }
-    report("warm_up.start_factor", out_of_range("start_factor", warm_up.start_factor(), kFactor));
     return {warm_up.epochs(), warm_up.start_factor()};
   }
 
@@ -155,15 +140,11 @@ RateScaling from_proto(v1::LearningRate::RateScaling scaling) {
 }
 
 void fill_learning_rate(v1::LearningRate& rate, int max_epochs) {
-  const LearningRateSchedule defaults;
-  if (rate.has_warm_up() && !rate.warm_up().has_start_factor()) {
-    rate.mutable_warm_up()->set_start_factor(defaults.warm_up.start_factor);
-  }
+  dataflow::fill_fields(rate);
   const double first_end = rate.restart().empty() ? max_epochs : rate.restart(0).epoch();
   fill_curve(rate, first_end - rate.warm_up().epochs());
   fill_restarts(rate, max_epochs);
-  if (!rate.has_with_learners()) rate.set_with_learners(to_proto(defaults.with_learners));
-  if (rate.has_for_batch_size() && !rate.has_with_batch_size()) rate.set_with_batch_size(v1::LearningRate::LINEAR);
+  if (rate.has_for_batch_size()) dataflow::fill_field(rate, "with_batch_size");
 }
 
 LearningRateSchedule read_learning_rate(const v1::LearningRate& rate, const v1::Training& training,

@@ -9,9 +9,6 @@
 
 namespace arbalest::jobs {
 
-// Sets the fields that are missing to their defaults.
-void fill_optimizer(v1::Optimizer& optimizer);
-
 // Reads `optimizer`, which must have its defaults. Adds issues with paths in the job; if there are any, the result must
 // not be used.
 OptimizerOptions read_optimizer(const v1::Optimizer& optimizer, dataflow::FieldIssues& issues);

@@ -7,11 +7,6 @@
 
 namespace arbalest::jobs {
 
-// Writes the defaults into `processes`.
-void fill_processes(v1::Processes& processes);
-// Does so for a job without an all-reduce.
-void fill_timeout(v1::Processes& processes);
-
 // `processes` must have its defaults; those of a job without an all-reduce suffice for one.
 ProcessOptions read_processes(const v1::Processes& processes, dataflow::FieldIssues& issues);
 

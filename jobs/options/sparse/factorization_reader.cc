@@ -3,7 +3,9 @@
 #include <set>
 #include <utility>
 
-#include "dataflow/models/model_defaults.h"
+#include "dataflow/models/fields/field_defaults.h"
+#include "dataflow/models/fields/field_ranges.h"
+#include "dataflow/models/model_reader.h"
 #include "jobs/options/data/data_defaults.h"
 #include "jobs/options/data/data_reader.h"
 #include "jobs/options/readers/devices_reader.h"
@@ -15,8 +17,6 @@
 #include "jobs/options/sparse/hogwild_parts.h"
 
 namespace arbalest::jobs {
-
-using dataflow::out_of_range;
 
 namespace {
 
@@ -57,12 +57,10 @@ void fill_factorization_defaults(v1::Job& job, const std::string& file) {
   if (job.has_model()) dataflow::fill_defaults(*job.mutable_model());
   if (job.data().has_ratings()) fill_defaults(*job.mutable_data(), file);
   v1::Training& training = *job.mutable_training();
-  const TrainingOptions defaults;
-  if (!training.has_max_epochs()) training.set_max_epochs(defaults.max_epochs);
-  if (!training.has_seed()) training.set_seed(defaults.seed);
+  dataflow::fill_field(training, "max_epochs");
+  dataflow::fill_field(training, "seed");
   if (job.optimizer().kind_case() == v1::Optimizer::KIND_NOT_SET || job.optimizer().has_sgd()) {
-    v1::Sgd& sgd = *job.mutable_optimizer()->mutable_sgd();
-    if (!sgd.has_weight_decay()) sgd.set_weight_decay(engine::Sgd{}.weight_decay);
+    dataflow::fill_field(*job.mutable_optimizer()->mutable_sgd(), "weight_decay");
   }
   fill_hogwild(job);
   if (job.devices().empty()) job.add_devices("cpu");
@@ -72,7 +70,7 @@ JobOptions read_factorization_job(v1::Job& job, dataflow::FieldIssues& issues) {
   JobOptions options;
   options.name = read_name(job, issues);
   read_ratings(job, options, issues);
-  issues.add("training.max_epochs", out_of_range("max_epochs", job.training().max_epochs(), {1, kMaxEpochs}));
+  issues.add("training.max_epochs", dataflow::field_problem(job.training(), "max_epochs"));
   options.training.max_epochs = job.training().max_epochs();
   options.training.seed = job.training().seed();
   if (job.optimizer().has_sgd()) options.optimizer = read_optimizer(job.optimizer(), issues);  // others are refused

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 
+#include "dataflow/models/fields/field_defaults.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/data/data_defaults.h"
 #include "jobs/options/readers/devices_reader.h"
@@ -19,33 +21,22 @@
 
 namespace arbalest::jobs {
 
-using dataflow::above;
-using dataflow::below;
+using dataflow::fill_field;
+using dataflow::fill_fields;
 using dataflow::out_of_range;
 
 namespace {
 
 constexpr int kDefaultEpochs = 100;  // of delayed_proximal, which ends by its tolerance
-constexpr int kMostFeatures = 100'000'000;
 constexpr int kDefaultBlocks = 16;
-constexpr double kMost = 1e6;
 constexpr const char* kModel = "model { sparse_logistic {} }";
 constexpr const char* kProximal = "synchronization.delayed_proximal";
 
 // The coordinates of the model that `job` describes; at least 1.
 int coordinates_of(const v1::Job& job) {
-  const int features = std::clamp(job.data().libsvm().features(), 0, kMostFeatures);
+  const v1::Libsvm& source = job.data().libsvm();
+  const int features = dataflow::field_problem(source, "features").empty() ? source.features() : 0;
   return std::max(1, features + (job.model().sparse_logistic().bias() ? 1 : 0));
-}
-
-void fill_proximal(v1::DelayedProximal& message, int coordinates) {
-  const DelayedProximalOptions defaults;
-  if (!message.has_blocks()) message.set_blocks(std::min(kDefaultBlocks, coordinates));
-  if (!message.has_max_delay()) message.set_max_delay(defaults.solver.max_delay);
-  if (!message.has_step()) message.set_step(defaults.solver.step);
-  if (!message.has_tolerance()) message.set_tolerance(defaults.tolerance);
-  if (!message.has_first_bound()) message.set_first_bound(defaults.solver.first_bound);
-  if (!message.has_largest_bound()) message.set_largest_bound(defaults.solver.largest_bound);
 }
 
 class SparseReader {
@@ -99,19 +90,13 @@ class SparseReader {
     sparse_.train = source.train();
     sparse_.test = source.test();
     sparse_.features = source.features();
-    if (source.directory().empty()) {
-      issues_.add(path + "directory",
-                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
-    }
+    dataflow::check_fields(source, "data.libsvm", issues_);
     if (source.train().empty()) issues_.add(path + "train", "train is empty; leave it out to get its default");
     if (source.test().empty()) issues_.add(path + "test", "test is empty; leave it out to get its default");
-    issues_.add(path + "features", source.has_features()
-                                       ? out_of_range("features", source.features(), {1, kMostFeatures})
-                                       : "features is missing: the largest feature number of the model");
   }
 
   void read_training() {
-    issues_.add("training.max_epochs", out_of_range("max_epochs", job_.training().max_epochs(), {1, kMaxEpochs}));
+    issues_.add("training.max_epochs", dataflow::field_problem(job_.training(), "max_epochs"));
     options_.training.max_epochs = job_.training().max_epochs();
     options_.training.seed = job_.training().seed();
   }
@@ -134,15 +119,9 @@ class SparseReader {
   }
 
   DelayedProximalOptions read_proximal(const v1::DelayedProximal& message) {
-    const auto add = [&](const char* field, const std::string& problem) {
-      issues_.add(fmt::format("{}.{}", kProximal, field), problem);
-    };
-    if (!message.has_l1()) add("l1", "l1 is missing: the weight of the penalty, such as l1: 1e-4");
-    add("l1", out_of_range("l1", message.l1(), {0.0, kMost}));
-    add("step", out_of_range("step", message.step(), above(0.0, 1.0)));
-    add("tolerance", out_of_range("tolerance", message.tolerance(), below(0.0, 1.0)));
-    add("largest_bound", out_of_range("largest_bound", message.largest_bound(), above(0.0, kMost)));
-    add("first_bound", out_of_range("first_bound", message.first_bound(), above(0.0, message.largest_bound())));
+    dataflow::check_fields(message, kProximal, issues_);
+    issues_.add(std::string(kProximal) + ".first_bound",
+                out_of_range("first_bound", message.first_bound(), dataflow::above(0.0, message.largest_bound())));
     read_blocks(message);
     return {.solver = {.blocks = message.blocks(),
                        .max_delay = message.max_delay(),
@@ -158,9 +137,7 @@ class SparseReader {
   void read_blocks(const v1::DelayedProximal& message) {
     const std::string path = std::string(kProximal) + ".";
     const int coordinates = coordinates_of(job_);
-    if (message.blocks() < 1) {
-      issues_.add(path + "blocks", fmt::format("blocks must be at least 1, not {}", message.blocks()));
-    } else if (message.blocks() > coordinates && !issues_.has("data.libsvm.features")) {
+    if (message.blocks() > coordinates && !issues_.has("data.libsvm.features")) {
       issues_.add(
           path + "blocks",
           fmt::format("blocks must be at most the {} of the model (data.libsvm.features{}), not {}",
@@ -212,17 +189,19 @@ bool is_sparse(const v1::Job& job) {
 void fill_sparse_defaults(v1::Job& job, const std::string& file) {
   if (is_factorization(job)) return fill_factorization_defaults(job, file);
   if (!job.has_name()) job.set_name(name_after(file));
-  if (job.model().has_sparse_logistic() && !job.model().sparse_logistic().has_bias()) {
-    job.mutable_model()->mutable_sparse_logistic()->set_bias(SparseOptions().bias);
-  }
+  if (job.model().has_sparse_logistic()) fill_fields(*job.mutable_model()->mutable_sparse_logistic());
   if (job.data().has_libsvm()) fill_defaults(*job.mutable_data(), file);
   v1::Training& training = *job.mutable_training();
-  const TrainingOptions defaults;
   const bool is_proximal = job.synchronization().has_delayed_proximal();
-  if (!training.has_max_epochs()) training.set_max_epochs(is_proximal ? kDefaultEpochs : defaults.max_epochs);
-  if (!training.has_seed()) training.set_seed(defaults.seed);
-  if (is_proximal) fill_timeout(*job.mutable_processes());
-  if (is_proximal) fill_proximal(*job.mutable_synchronization()->mutable_delayed_proximal(), coordinates_of(job));
+  if (is_proximal && !training.has_max_epochs()) training.set_max_epochs(kDefaultEpochs);
+  fill_field(training, "max_epochs");
+  fill_field(training, "seed");
+  if (is_proximal) {
+    fill_field(*job.mutable_processes(), "peer_timeout_seconds");
+    v1::DelayedProximal& scheme = *job.mutable_synchronization()->mutable_delayed_proximal();
+    if (!scheme.has_blocks()) scheme.set_blocks(std::min(kDefaultBlocks, coordinates_of(job)));
+    fill_fields(scheme);
+  }
   if (job.synchronization().has_hogwild()) fill_hogwild(job);
   if (job.devices().empty()) job.add_devices("cpu");
 }

@@ -25,7 +25,7 @@ class SwitchReader {
   void read() {
     SynchronizationSwitch read;
     read.at_epoch = read_epoch();
-    const PlacedScheme kind = read_scheme(message_, path_, issues_);
+    const PlacedScheme kind = read_scheme(message_, path_);
     read.to = kind.options;
     read.path = kind.path;
     read.place = path_;

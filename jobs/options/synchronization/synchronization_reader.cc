@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "dataflow/models/fields/field_ranges.h"
 #include "jobs/options/synchronization/hogwild_check.h"
 #include "jobs/options/synchronization/job_schemes.h"
 #include "jobs/options/synchronization/scheme_kinds.h"
@@ -11,12 +12,9 @@
 
 namespace arbalest::jobs {
 
-using dataflow::out_of_range;
-
 namespace {
 
 constexpr double kWarmStartEpochs = 1.0;
-constexpr int kMostCompareRounds = 1'000'000'000;
 
 // Whether it is not s_sgd by another name.
 bool is_asynchronous(const v1::AsyncSgd& kind) {
@@ -57,12 +55,10 @@ void fill_synchronization(v1::Synchronization& synchronization, const v1::Optimi
     fill_scaling(kind, optimizer);
   }
   for (v1::Switch& each : *synchronization.mutable_switch_()) {
-    if (each.has_async_sgd()) fill_scaling(*each.mutable_async_sgd(), optimizer);
+    if (!each.has_async_sgd()) continue;
+    fill_scaling(*each.mutable_async_sgd(), optimizer);
+    if (!each.async_sgd().has_warm_start_epochs()) each.mutable_async_sgd()->set_warm_start_epochs(0.0);
   }
-  fill_scheme(synchronization);
-  if (!synchronization.has_report_loss_gap()) synchronization.set_report_loss_gap(false);
-  if (!synchronization.has_compare_rounds()) synchronization.set_compare_rounds(JobOptions().compare_rounds);
-  for (v1::Switch& each : *synchronization.mutable_switch_()) fill_scheme(each);
 }
 
 bool takes_whole_steps(const v1::Synchronization& synchronization) {
@@ -72,10 +68,9 @@ bool takes_whole_steps(const v1::Synchronization& synchronization) {
 
 void read_synchronization(const v1::Synchronization& synchronization, JobOptions& options,
                           dataflow::FieldIssues& issues) {
+  dataflow::check_fields(synchronization, "synchronization", issues);
   options.reports_loss_gap = synchronization.report_loss_gap();
   options.compare_rounds = synchronization.compare_rounds();
-  issues.add("synchronization.compare_rounds",
-             out_of_range("compare_rounds", options.compare_rounds, {0, kMostCompareRounds}));
   const scheduler::MovingAverageOptions& average = options.training.moving_average;
   if (options.reports_loss_gap && (average.epochs > 0.0 || average.mean_from_epoch)) {
     issues.add("synchronization.report_loss_gap",
@@ -87,7 +82,7 @@ void read_synchronization(const v1::Synchronization& synchronization, JobOptions
                "report_loss_gap is for classifiers, and ratings are numbers; remove it");
   }
   const std::string path = "synchronization";
-  const PlacedScheme kind = read_scheme(synchronization, path, issues);
+  const PlacedScheme kind = read_scheme(synchronization, path);
   options.synchronization = kind.options;
   options.synchronization_path = kind.path;
   if (synchronization.has_async_sgd()) add_warm_start(synchronization.async_sgd(), options, issues);

@@ -8,7 +8,7 @@
 
 namespace arbalest::jobs {
 
-// Sets the fields that are missing to their defaults, some of which depend on whether the optimizer has momentum.
+// Sets the missing fields whose defaults depend on `max_epochs` and on whether the optimizer has momentum.
 void fill_synchronization(v1::Synchronization& synchronization, const v1::Optimizer& optimizer, int max_epochs);
 
 // Returns whether the job begins with a scheme under which k learners take as many steps as one: each push of async_sgd

@@ -1,14 +1,18 @@
 #include "jobs/options/text/field_documentation.h"
 
 #include <algorithm>
+#include <cctype>
 #include <functional>
 #include <set>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/descriptor.pb.h>
 
+#include "arbalest/v1/field.pb.h"
+#include "dataflow/models/fields/field_ranges.h"
 #include "engine/error.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/text/field_path.h"
@@ -119,6 +123,26 @@ std::string first_sentence(const std::vector<std::string>& paragraphs) {
   return end == std::string::npos ? text : text.substr(0, end + 1);
 }
 
+// What the options of a field state: "In [0, 1]. Default: 0.01."
+std::string options_text(const FieldDescriptor& field) {
+  const v1::Field& options = field.options().GetExtension(v1::field);
+  std::vector<std::string> sentences;
+  if (std::string range = dataflow::range_text(field); !range.empty()) {
+    if (field.is_repeated()) range = "each " + range;
+    range[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(range[0])));
+    sentences.push_back(options.has_unit() ? fmt::format("{} {}", range, options.unit()) : range);
+  }
+  if (options.has_missing()) sentences.emplace_back("Required");
+  if (options.default_() == "{}") {
+    if (field.real_containing_oneof() != nullptr) sentences.emplace_back("The default");
+  } else if (options.has_default_()) {
+    sentences.push_back(
+        fmt::format("Default: {}{}{}", options.default_(), options.has_when() ? " " : "", options.when()));
+  }
+  if (options.has_otherwise()) sentences.push_back("Default: " + options.otherwise());
+  return sentences.empty() ? "" : fmt::format("{}.", fmt::join(sentences, ". "));
+}
+
 // The comment of a field, and that of its message, which often says more.
 std::vector<std::string> comment_of(const FieldDescriptor& field) {
   std::vector<std::string> paragraphs = paragraphs_of(field);
@@ -132,7 +156,10 @@ std::string fields_text(const Descriptor& type) {
   std::vector<std::vector<std::string>> rows;
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
-    rows.push_back({"  " + field.name(), type_text(field), first_sentence(comment_of(field))});
+    const std::string sentence = first_sentence(comment_of(field));
+    const std::string options = options_text(field);
+    rows.push_back(
+        {"  " + field.name(), type_text(field), sentence + (sentence.empty() || options.empty() ? "" : " ") + options});
   }
   return rows.empty() ? "" : "\nFields:\n" + table(rows, 3) + "\n";
 }
@@ -159,7 +186,9 @@ std::string values_text(const FieldDescriptor& field) {
 }
 
 std::string describe(const std::string& path, const FieldDescriptor& field) {
-  std::string text = fmt::format("{}: {}\n\n{}", path, type_text(field), wrapped(comment_of(field), 0));
+  std::vector<std::string> paragraphs = comment_of(field);
+  if (std::string options = options_text(field); !options.empty()) paragraphs.push_back(std::move(options));
+  std::string text = fmt::format("{}: {}\n\n{}", path, type_text(field), wrapped(paragraphs, 0));
   text += values_text(field) + alternatives_text(field);
   if (field.message_type() != nullptr) text += fields_text(*field.message_type());
   return text;
@@ -178,6 +207,7 @@ const FieldDescriptor* find_field(const std::vector<FieldPathPart>& path) {
 
 std::vector<std::string> names_of(const Descriptor& type) {
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(type.field_count()));
   for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
   return names;
 }

@@ -1,4 +1,5 @@
-// The documentation of job fields: the comments of the schema (proto/arbalest/v1), which the program carries.
+// The documentation of job fields: the comments and options of the schema (proto/arbalest/v1), which the program
+// carries.
 #pragma once
 
 #include <string>
@@ -6,7 +7,7 @@
 
 namespace arbalest::jobs {
 
-// Describes a field: its type, its comment, and for a message its fields, one line each.
+// Describes a field: its type, its comment, its range and default, and for a message its fields, one line each.
 //
 // `field`: the path of a field ("learning_rate.base", "model.layers[0].conv"), the end of one ("base",
 // "validation.fraction"), or a value of one ("ROLL_BACK"). If several fields are meant, the text lists their paths.
