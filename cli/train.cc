@@ -78,13 +78,12 @@ void check_dry_run(const TrainArguments& arguments) {
   }
 }
 
-// Throws kUsage for an option that needs streams of tasks, which a sparse model has not.
+// Throws kUsage for --trace with a job whose training has no streams of tasks.
 void check_sparse(const TrainArguments& arguments) {
   if (!arguments.trace.empty()) {
     engine::fail(engine::ErrorKind::kUsage,
-                 "--trace needs learners with streams of tasks, and jobs over sparse rows, or with hogwild on ratings, "
-                 "have none; "
-                 "leave it out");
+                 "--trace records task streams, which jobs over sparse rows and hogwild on ratings do not have; leave "
+                 "--trace out");
   }
 }
 

@@ -99,24 +99,24 @@ void save(const auto& found, const std::filesystem::path& directory) {
   jobs::write_file(directory / kPicture, jobs::to_svg(found));
 }
 
-// Stores where later runs with `auto {}` begin, unless other programs had a part in the answer. Failures are only
+// Caches the result for later runs with `auto {}`, unless other programs disturbed the measurement. Failures are only
 // warnings, because the answer is useful without the cache.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   if (!jobs::may_be_remembered(result)) {
-    spdlog::warn("the machine was busy, so runs with 'auto {}' do not learn of this");
+    spdlog::warn("the machine was busy, so the result is not cached for runs with 'auto {}'");
     return;
   }
   const auto cache = learner_cache();
   if (!cache) {
-    spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {}' do not learn of this");
+    spdlog::warn("the result is not cached for runs with 'auto {}': neither XDG_CACHE_HOME nor HOME names a directory");
     return;
   }
   try {
     cache->remember(job, result.chosen, result.images_per_second);
-    print_note(fmt::format("remembered in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
+    print_note(fmt::format("cached in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
                            cache->file_of(job).string()));
   } catch (const engine::Error& error) {
-    spdlog::warn("runs with 'auto {{}}' do not learn of this: {}", error.what());
+    spdlog::warn("the result is not cached for runs with 'auto {{}}': {}", error.what());
   }
 }
 

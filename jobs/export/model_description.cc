@@ -169,7 +169,7 @@ class Reader {
   std::vector<float> channel_numbers(const char* name, const ModelDescription& description) const {
     std::vector<float> numbers = list<float>(name);
     if (numbers.size() != 1 && std::cmp_not_equal(numbers.size(), description.shape[0])) {
-      fail(name, "it has not one number for each channel");
+      fail(name, "it must have one value per channel");
     }
     return numbers;
   }

@@ -40,8 +40,8 @@ class Trainer {
       open(is_new);
       announce_run(run_);
       take_over_best(run_, checkpoints_.get());
-      // A run that may go back has a point to go back to from its start on, and a run that goes on in another directory
-      // has a checkpoint there.
+      // Save before step 1 if the run may roll back. A run that is resumed in another directory saves its first
+      // checkpoint there.
       const bool saves_now = !is_new || run_.job.training.divergence.rolls_back;
       if (checkpoints_ && saves_now) checkpoints_->save_between_rounds();
       train();

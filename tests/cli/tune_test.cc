@@ -145,7 +145,7 @@ TEST_CASE("tune: the result is cached, and a run with auto begins there") {
   const auto directory = home / ".cache/arbalest/learners";
   REQUIRE(std::filesystem::exists(directory));
   const std::filesystem::path file = *std::filesystem::directory_iterator(directory);
-  CHECK_THAT(tuned.err, ContainsSubstring("remembered in '" + file.string() + "'"));
+  CHECK_THAT(tuned.err, ContainsSubstring("cached in '" + file.string() + "'"));
 
   int runs = 0;
   const auto train = [&](const std::vector<std::string>& more) {
@@ -183,7 +183,7 @@ TEST_CASE("tune: the result is cached, and a run with auto begins there") {
   const Completed blocked = program.run(tune({"--set", "learners.per_device.auto={max: 1}"}));
   CHECK(blocked.exit_code == 0);
   CHECK_THAT(blocked.out, ContainsSubstring("chosen"));
-  CHECK_THAT(blocked.err, ContainsSubstring("warning: runs with 'auto {}' do not learn of this: cannot write"));
+  CHECK_THAT(blocked.err, ContainsSubstring("warning: the result is not cached for runs with 'auto {}': cannot write"));
 }
 
 TEST_CASE("tune: for time to accuracy, each number trains like a run with this number") {

@@ -106,7 +106,7 @@ TEST_CASE("parameters of every scheme that are out of bounds are refused") {
       {"async_sgd { staleness: 0 warm_start_epochs: 10 }", "warm_start_epochs: 10", "warm_start_epochs must be in"},
       {"switch { at_epoch: 2 async_sgd { staleness: -3 } }", "staleness: -3", "staleness must be in [0, 1000], not -3"},
       {"switch { at_epoch: 2 async_sgd { warm_start_epochs: 1 } }", "warm_start_epochs: 1",
-       "a switch to async_sgd has no warm start, because the scheme before it is one; remove warm_start_epochs"},
+       "warm_start_epochs has no effect in a switch; remove it"},
       {"async_sgd {} switch { at_epoch: 0.5 swap {} }", "at_epoch: 0.5",
        "switches must ascend: epoch 0.5 does not follow 1, where the warm start of async_sgd ends (warm_start_epochs)"},
   });

@@ -87,7 +87,7 @@ TEST_CASE("tune answer: on a busy machine processor time decides, the clock's ra
   CHECK_FALSE(may_be_remembered(result));
   const std::string text = to_text(result);
   CHECK_THAT(text, ContainsSubstring("THE MACHINE WAS BUSY: other programs took 34 % of the processor time") &&
-                       ContainsSubstring("do not learn of this answer") &&
+                       ContainsSubstring("the result is not cached") &&
                        ContainsSubstring("by processor time that is at least 1.18 (standard error 0.02) times") &&
                        !ContainsSubstring("46.0") && !ContainsSubstring("than the best of the sweep"));
   const auto json = to_json(result);

@@ -139,7 +139,7 @@ void import_squeeze(GraphImport& graph, NodeReader& node) {
   }
   const bool is_pixel = input.shape.rank() == 4 && input.shape[2] == 1 && input.shape[3] == 1;
   if (!is_pixel || input.rank() < 3 || (!axes.empty() && axes != pixel_axes(input))) {
-    refuse("it removes other dimensions than those of an image of one pixel, or the height of an image of one row");
+    refuse("Squeeze may remove only 1x1 spatial dimensions, or the height of [n, c, 1, w]");
   }
   put_flattened(graph, node, input);
 }

@@ -72,8 +72,9 @@ class DataReader {
     const Message& source = data_.GetReflection()->GetMessage(data_, source_field(data_));
     options_.directory = source.GetReflection()->GetString(source, field);
     if (options_.directory.empty() && known_.directory.empty()) {
-      issues_.add(path_of("directory"),
-                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
+      issues_.add(
+          path_of("directory"),
+          "directory is missing; set it to the folder of the files, below the data root ('.' is the data root itself)");
     } else if (options_.directory.empty()) {
       issues_.add(path_of("directory"), "directory is empty; '.' is the data root itself");
     }

@@ -100,8 +100,9 @@ class SparseReader {
     sparse_.test = source.test();
     sparse_.features = source.features();
     if (source.directory().empty()) {
-      issues_.add(path + "directory",
-                  "directory is missing: what holds the files, below the data root; '.' is the data root itself");
+      issues_.add(
+          path + "directory",
+          "directory is missing; set it to the folder of the files, below the data root ('.' is the data root itself)");
     }
     if (source.train().empty()) issues_.add(path + "train", "train is empty; leave it out to get its default");
     if (source.test().empty()) issues_.add(path + "test", "test is empty; leave it out to get its default");

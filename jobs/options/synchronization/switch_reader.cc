@@ -33,9 +33,7 @@ class SwitchReader {
       issues_.add(path_, "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }");
     }
     if (message_.async_sgd().warm_start_epochs() != 0.0) {
-      issues_.add(kind.path + ".warm_start_epochs",
-                  "a switch to async_sgd has no warm start, because the scheme before it is one; remove "
-                  "warm_start_epochs");
+      issues_.add(kind.path + ".warm_start_epochs", "warm_start_epochs has no effect in a switch; remove it");
     }
     read.with_learners = message_.has_with_learners() ? from_proto(message_.with_learners()) : previous_scaling();
     read.learners_per_device = read_learners();
