@@ -91,7 +91,7 @@ void check(const BenchArguments& arguments) {
     engine::fail(engine::ErrorKind::kUsage, "--resume needs the directory of the bench: name it with --output");
   }
   if (arguments.request.no_target && arguments.request.target) {
-    engine::fail(engine::ErrorKind::kUsage, "--target and --no-target cannot stand together: give one of them");
+    engine::fail(engine::ErrorKind::kUsage, "--target and --no-target cannot be combined: give one of them");
   }
 }
 

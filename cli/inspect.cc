@@ -90,7 +90,7 @@ void add_assumed_devices(CLI::App& command, InspectArguments& arguments, CLI::Op
   links->needs(devices);
   command
       .add_option("--flops", arguments.flops,
-                  "With --links, also tell what each device computes in the meantime: its speed, such as 10TFLOP/s")
+                  "With --links, also print the time of computation on each device of this speed, such as 10TFLOP/s")
       ->type_name("SPEED")
       ->needs(links);
 }

@@ -64,17 +64,16 @@ void require_same_arguments(engine::process::World& world, const TrainArguments&
 // Throws kUsage for options that only a run that is kept may have.
 void check_dry_run(const TrainArguments& arguments) {
   if (!arguments.output.empty()) {
-    engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot be combined: a dry run keeps nothing");
   }
   if (!arguments.trace.empty()) {
-    engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot be combined: a dry run keeps nothing");
   }
   if (!arguments.prometheus.empty()) {
-    engine::fail(engine::ErrorKind::kUsage,
-                 "--prometheus and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--prometheus and --dry-run cannot be combined: a dry run keeps nothing");
   }
   if (arguments.resume != "none") {
-    engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot be combined: a dry run keeps nothing");
   }
 }
 

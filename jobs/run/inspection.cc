@@ -111,7 +111,7 @@ Inspection inspect(const JobOptions& job) {
   result.schedule = scheduler::name_of(job.learning_rate.curve);
   if (const auto* plateau = std::get_if<scheduler::Plateau>(&job.learning_rate.curve)) {
     result.schedule_note = fmt::format(
-        "this is the rate until the first drop; whenever {} in a row do not improve the score, it is "
+        "this is the learning rate until the first decay step; whenever {} in a row do not improve the score, it is "
         "multiplied by {:g}",
         counted(std::int64_t{plateau->patience} + 1, "epoch"), plateau->factor);
   }

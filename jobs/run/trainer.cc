@@ -156,7 +156,8 @@ class Trainer {
     together(run_.world, [&] {
       if (state.epoch.examples > 0 || state.epoch.tasks == 0) return;
       engine::fail(engine::ErrorKind::kData,
-                   "no example of the training data can be read; `arbalest data verify` names them with their reasons");
+                   "no example of the training data can be read; `arbalest data verify` lists the damaged examples and "
+                   "the reasons");
     });
     return scheduler().batches() >= end;
   }

@@ -158,7 +158,7 @@ TEST_CASE("npy: every prefix and trailing bytes are refused", "[input]") {
 }
 
 TEST_CASE("npy: arrays of other types or in Fortran order are refused", "[input]") {
-  CHECK_THAT(failure("PK\x03\x04 and so on", kLabels), ContainsSubstring("is no .npy file"));
+  CHECK_THAT(failure("PK\x03\x04 and so on", kLabels), ContainsSubstring("is not an .npy file"));
   CHECK_THAT(failure(npy_file("{'descr': '|u1', 'fortran_order': True, 'shape': (3, 2, 2, 1), }", kContent), kLabels),
              ContainsSubstring("Fortran order"));
   CHECK_THAT(failure(npy("<f4", "3, 2, 2, 1", std::string(48, 'x')), kLabels),

@@ -244,9 +244,8 @@ TEST_CASE("random crops of images of one size are made by the training step") {
 
 TEST_CASE("random crops of files need a size for the test images") {
   const std::string images = "data { images { directory: \"a\" classes: 2 decoding { height: 28 width: 28 } } ";
-  CHECK(
-      said_of(images + "augmentation { random_resized_crop {} } }") ==
-      "job.txtpb:3:94: error: random_resized_crop needs data.images.decoding.resize, which test images are brought to");
+  CHECK(said_of(images + "augmentation { random_resized_crop {} } }") ==
+        "job.txtpb:3:94: error: random_resized_crop needs data.images.decoding.resize, the size of test images");
   CHECK_THAT(refusal(with_data(images + "augmentation { random_resized_crop { min_area: 0 } } }")),
              ContainsSubstring("error: min_area must be in [0.01, 1], not 0"));
 }

@@ -279,7 +279,8 @@ TEST_CASE("switches without a time or a scheme are refused") {
        "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }"},
       {"switch { at_epoch: 1 at_drop: 1 sma {} }", "at_drop: 1", "'at_drop' cannot stand beside 'at_epoch'"},
       {"switch { at_epoch: 1 sma {} swap {} }", "swap", "'swap' cannot stand beside 'sma'"},
-      {"switch { at_drop: 1 sma {} }", "at_drop: 1", "the learning rate has no drop 1: at_drop counts the drops"},
+      {"switch { at_drop: 1 sma {} }", "at_drop: 1",
+       "the learning rate has no decay step 1: at_drop counts the decay steps"},
   });
 }
 
@@ -315,7 +316,7 @@ TEST_CASE("a switch may be placed at a drop of the learning rate") {
   CHECK(parse(job("at_drop: 2", "step { epochs: 3 factor: 0.1 }")).switches.at(0).at_epoch == 6.0);
   for (const std::string at : {"at_drop: 3", "at_drop: 0", "at_drop: -1"}) {
     CAPTURE(at);
-    CHECK_THAT(refusal(job(at, multistep)), StartsWith("job.txtpb:7:28: error: the learning rate has no drop "));
+    CHECK_THAT(refusal(job(at, multistep)), StartsWith("job.txtpb:7:28: error: the learning rate has no decay step "));
   }
   CHECK_THAT(refusal(job("at_drop: 4", "step { epochs: 3 factor: 0.1 }")),
              StartsWith("job.txtpb:7:28: error: ") && ContainsSubstring("10 epochs"));
@@ -371,14 +372,14 @@ TEST_CASE("a switch after the start of the last round is a warning") {
 TEST_CASE("a switch cannot add learners") {
   check_all({
       {"switch { at_epoch: 1 learners: 3 sma {} }", "learners: 3",
-       "the learners of a switch must be in [1, 2], the number before it, not "
+       "the learners of a switch must be in [1, 2], because a switch cannot add learners; it is "
        "3"},
       {"switch { at_epoch: 1 learners: 0 sma {} }", "learners: 0",
-       "the learners of a switch must be in [1, 2], the number before it, not "
+       "the learners of a switch must be in [1, 2], because a switch cannot add learners; it is "
        "0"},
       {"switch { at_epoch: 1 learners: 1 sma {} } switch { at_epoch: 2 swap {} } switch { at_epoch: 3 learners: 2 sma "
        "{} }",
-       "learners: 2", "the learners of a switch must be in [1, 1], the number before it, not 2"},
+       "learners: 2", "the learners of a switch must be in [1, 1], because a switch cannot add learners; it is 2"},
   });
   const JobOptions job = parse(with("switch { at_epoch: 1 learners: 2 swap {} } switch { at_epoch: 2 sma {} }"));
   CHECK(job.switches.at(0).learners_per_device == std::vector<int>(job.devices.size(), 2));

@@ -46,7 +46,7 @@ TEST_CASE("the error for an unknown field shows its right place, or the valid fi
   CHECK_THAT(refusal("batch_size: 3"), ContainsSubstring("no field 'batch_size' in the job; did you mean "
                                                          "'training.batch_size'?"));
   CHECK_THAT(refusal("training { momentum: 3 }"),
-             ContainsSubstring("no field 'momentum' in training; its place in a job is 'optimizer.<kind>.momentum'"));
+             ContainsSubstring("no field 'momentum' in training; its path in a job is 'optimizer.<kind>.momentum'"));
   CHECK_THAT(refusal("training { xyzzy: 3 }"),
              ContainsSubstring("no field 'xyzzy' in training; its fields are batch_size, max_epochs, target_accuracy, "
                                "seed"));

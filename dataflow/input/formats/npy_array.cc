@@ -31,7 +31,7 @@ std::string read_header_text(InputFile& file) {
   std::array<std::uint8_t, 8> start{};  // magic, major and minor version
   file.read(start, "magic number");
   if (!std::equal(kMagic.begin(), kMagic.end(), start.begin()) || start[6] < 1 || start[6] > 3) {
-    fail(ErrorKind::kData, "{}: is no .npy file, or of a version that is not known", file.path().string());
+    fail(ErrorKind::kData, "{}: is not an .npy file, or has an unknown version", file.path().string());
   }
   std::array<std::uint8_t, 4> length{};
   file.read(std::span(length).first(start[6] == 1 ? 2 : 4), "length of the header");

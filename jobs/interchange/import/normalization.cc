@@ -34,8 +34,8 @@ void import_batch_norm(GraphImport& graph, NodeReader& node) {
   const float momentum = our_momentum(node.number("momentum", 0.9F));
   if (momentum <= 0.0F || momentum > 1.0F) {
     graph.note(
-        fmt::format("layer '{}' keeps its running statistics for ever (momentum {}); here new ones count with "
-                    "the usual 0.1",
+        fmt::format("layer '{}' never updates its running statistics (momentum {}); here they are updated with "
+                    "the usual momentum, 0.1",
                     layer.name, 1.0F - momentum));
   } else if (momentum != 0.1F) {
     norm.set_momentum(momentum);

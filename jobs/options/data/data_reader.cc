@@ -242,8 +242,8 @@ class DataReader {
       return;
     }
     if (!options_.resize) {
-      issues_.add(path, fmt::format("random_resized_crop needs {}, which test images are brought to",
-                                    path_of("decoding.resize")));
+      issues_.add(path,
+                  fmt::format("random_resized_crop needs {}, the size of test images", path_of("decoding.resize")));
     }
     options_.random_crop = random_crop;
   }

@@ -55,7 +55,7 @@ class CurveReader {
         return read_multistep(rate_.multistep(), warm_up_);
       case Schedule::kExponential:
         require("exponential.factor", rate_.exponential().has_factor(), rate_.exponential().factor(), kDecay,
-                "what the rate is multiplied by in an epoch, such as 0.9");
+                "the factor of the learning rate for each epoch, such as 0.9");
         return scheduler::ExponentialDecay{rate_.exponential().factor()};
       case Schedule::kPolynomial:
         return read_polynomial(rate_.polynomial());
@@ -105,7 +105,8 @@ class CurveReader {
   }
 
   LearningRateCurve read_step(const v1::LearningRate::Step& curve) {
-    require("step.epochs", curve.has_epochs(), curve.epochs(), kPeriod, "the time between two drops, such as 10");
+    require("step.epochs", curve.has_epochs(), curve.epochs(), kPeriod,
+            "the epochs between two decay steps, such as 10");
     require("step.factor", curve.has_factor(), curve.factor(), kDecay, "what the rate is multiplied by, such as 0.1");
     return scheduler::StepDrops{curve.epochs(), curve.factor()};
   }
@@ -119,15 +120,17 @@ class CurveReader {
       const std::string path = fmt::format("multistep.drop[{}]", result.drops.size());
       const double last = result.drops.empty() ? 0.0 : result.drops.back().epoch;
       if (!drop.has_epoch()) {
-        report(path + ".epoch", "epoch is missing: when the rate drops");
+        report(path + ".epoch", "epoch is missing: the epoch of the decay step");
       } else if (!(drop.epoch() > last)) {
-        report(path + ".epoch", result.drops.empty()
-                                    ? fmt::format("epoch must be above 0, not {}", drop.epoch())
-                                    : fmt::format("drops must be in ascending order: epoch {} comes after epoch {}",
-                                                  drop.epoch(), last));
+        report(path + ".epoch",
+               result.drops.empty()
+                   ? fmt::format("epoch must be above 0, not {}", drop.epoch())
+                   : fmt::format("decay steps must be in ascending order: epoch {} comes after epoch {}", drop.epoch(),
+                                 last));
       } else if (drop.epoch() <= warm_up) {
-        report(path + ".epoch", fmt::format("the drop at epoch {} comes before the end of the warm-up, at epoch {}",
-                                            drop.epoch(), warm_up));
+        report(path + ".epoch",
+               fmt::format("the decay step at epoch {} comes before the end of the warm-up, at epoch {}", drop.epoch(),
+                           warm_up));
       }
       require(path + ".factor", drop.has_factor(), drop.factor(), kDecay,
               "what the rate is multiplied by, such as 0.1");

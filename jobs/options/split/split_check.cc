@@ -43,7 +43,7 @@ class SplitCheck {
       refuse("optimizer.clip_gradient_norm", "no device has the whole gradient, so its norm is not known");
     }
     if (options_.training.precision != engine::Precision::kFloat32) {
-      refuse("training.precision", "devices exchange float32 only; leave precision out");
+      refuse("training.precision", "devices of a split model send float32 only; leave precision out");
     }
     if (options_.reports_loss_gap) {
       refuse("synchronization.report_loss_gap", "the learners of s_sgd are equal; remove report_loss_gap");

@@ -64,9 +64,10 @@ class SwitchReader {
     if (!epoch) {
       issues_.add(
           path_ + ".at_drop",
-          fmt::format("the learning rate has no drop {}: at_drop counts the drops of a multistep or step schedule "
-                      "from 1; write at_epoch instead",
-                      message_.at_drop()));
+          fmt::format(
+              "the learning rate has no decay step {}: at_drop counts the decay steps of a multistep or step schedule "
+              "from 1; write at_epoch instead",
+              message_.at_drop()));
     }
     return epoch.value_or(0.0);
   }
@@ -82,8 +83,10 @@ class SwitchReader {
     }
     const int most = before.empty() ? learners : std::ranges::min(before);
     if (learners < 1 || learners > most) {
-      issues_.add(path, fmt::format("the learners of a switch must be in [1, {}], the number before it, not {}", most,
-                                    learners));
+      issues_.add(
+          path,
+          fmt::format("the learners of a switch must be in [1, {}], because a switch cannot add learners; it is {}",
+                      most, learners));
     }
     return std::vector<int>(options_.devices.size(), learners);
   }

@@ -86,9 +86,10 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
 std::string old_rules_note(const dataflow::PixelRules& rules, const std::string& what) {
   if (rules.luma != dataflow::PixelRules::Luma::kLibpng) return "";
   return fmt::format(
-      "{} is of an older version and keeps its rules for image files: gray by libpng's gamma, EXIF orientation {}, "
+      "{} was saved by an older version, whose rules for image files still apply to it: gray by libpng's gamma, EXIF "
+      "orientation {}, "
       "JPEG "
-      "{}; train anew to use today's",
+      "{}; train it again to use the current rules",
       what, rules.is_oriented ? "applied" : "ignored", rules.is_reduced ? "decoded at reduced size" : "decoded whole");
 }
 
