@@ -125,7 +125,8 @@ TEST_CASE("resume: without a checkpoint a run begins anew only if that overwrite
   CHECK(program.run(job_of("2", kHere)).exit_code == 5);
   failed["model_sha256"] = "";  // the disk was full when the model's file was to be made durable
   write_text(program / "run/summary.json", failed.dump());
-  CHECK(program.run(job_of("2", {"--output", "run", "--resume=auto", "--set", "checkpoint.keep_last=0"})).exit_code == 0);
+  CHECK(program.run(job_of("2", {"--output", "run", "--resume=auto", "--set", "checkpoint.keep_last=0"})).exit_code ==
+        0);
   failed = summary_of(program / "run");
   failed["status"] = "failed";
   write_text(program / "run/summary.json", failed.dump());

@@ -244,9 +244,13 @@ def last_batch(run):
 
 
 def trial(program, root, job, expected, seconds, numbers, directory):
-    """Kills the run at random instants of its first starts; returns a row of the results."""
+    """Kills the run at random instants of its first starts, within `seconds`, the length of a whole run.
+
+    Returns a row of the results, and the length of a start that trained everything without a kill, or `seconds`.
+    """
     run = directory / "run"
     kills = 0
+    length = seconds
     problem = ""
     epochs = 1 if job in LONGER and numbers.random() < 0.5 else None  # ends of the run: after one epoch, then after all
     while not problem:
@@ -255,10 +259,11 @@ def trial(program, root, job, expected, seconds, numbers, directory):
         process = subprocess.Popen(
             command(program, root, job, run, epochs), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
+        begin = time.monotonic()
         # Late starts may finish, so that a trial ends.
         is_last = kills >= 4
         try:
-            process.wait(timeout=trials.LIMIT if is_last else numbers.uniform(0.02, 1.2 * seconds))
+            process.wait(timeout=trials.LIMIT if is_last else numbers.uniform(0.02, 1.1 * seconds))
         except subprocess.TimeoutExpired:
             if numbers.random() < 0.3:  # as launchers do: they ask it to stop, and wait a short time only
                 process.send_signal(signal.SIGTERM)
@@ -278,6 +283,7 @@ def trial(program, root, job, expected, seconds, numbers, directory):
         if known and not had_ended and (not resumed or resumed[-1] < known):
             problem = f"resumed at {resumed}, though a checkpoint of mini-batch {known} had been told"
         if epochs is None:
+            length = time.monotonic() - begin if kills == 0 and not had_ended and not known else seconds
             break
         epochs = None
     problem = problem or wrong_checkpoints(run)
@@ -285,7 +291,7 @@ def trial(program, root, job, expected, seconds, numbers, directory):
         problem = f"another outcome: {outcome(run)} instead of {expected}"
     events = [] if problem else [row["event"] for row in rows_of(run)]
     counts = {"resumptions": events.count("resume"), "checkpoints": events.count("checkpoint")}
-    return {"job": job, "kills": kills, **counts, "passed": not problem, "problem": problem}
+    return {"job": job, "kills": kills, **counts, "passed": not problem, "problem": problem}, length
 
 
 def main():
@@ -304,18 +310,22 @@ def main():
         root = pathlib.Path(name)
         make_jobs(root)
         expected = {}
+        lengths = {}  # seconds of a run without kills, when it was last seen: the machine's load changes
         for job in JOBS:
             begin = time.monotonic()
             whole = command(program, root, job, root / f"whole-{job}")
             subprocess.run(whole, check=True, stdout=subprocess.DEVNULL, timeout=trials.LIMIT)
-            expected[job] = (outcome(root / f"whole-{job}"), time.monotonic() - begin)
+            expected[job] = outcome(root / f"whole-{job}")
+            lengths[job] = time.monotonic() - begin
         for number in range(len(rows), 1000000):
             if kills >= arguments.kills:
                 break
             job = list(JOBS)[number % len(JOBS)]
             numbers = random.Random(f"{arguments.seed} {number}")
             with tempfile.TemporaryDirectory(dir=root) as directory:
-                row = trial(program, root, job, *expected[job], numbers, pathlib.Path(directory))
+                row, lengths[job] = trial(
+                    program, root, job, expected[job], lengths[job], numbers, pathlib.Path(directory)
+                )
             kills += row["kills"]
             failed += not row["passed"]
             rows.append(row)
