@@ -146,7 +146,7 @@ int bench(const BenchArguments& arguments) {
 Command add_bench(CLI::App& program) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command =
-      program.add_subcommand("bench", "Compare accuracies and the time to one, over seeds and variations");
+      program.add_subcommand("bench", "Compare accuracies and times to a target accuracy, over seeds and variations");
   command->footer(
       "Examples:\n"
       "  arbalest bench configs/lenet-mnist.txtpb --target 0.99 --seeds 1..5\n"

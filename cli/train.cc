@@ -251,7 +251,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   }
   const jobs::RunSummary summary = jobs::train(job, context);
   if (trace && trace->dropped() > 0) {
-    spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
+    spdlog::warn("'{}' lacks {} spans: it keeps the first {} of each stream", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);
   }
   advise(arguments, world, job, summary, directory.path().string());
@@ -288,10 +288,9 @@ Command add_train(CLI::App& program, const std::string& name) {
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command
-      ->add_option(
-          "--trace", arguments->trace,
-          "Write a timeline of all tasks of this process for ui.perfetto.dev to this new file, and report how busy the "
-          "devices were")
+      ->add_option("--trace", arguments->trace,
+                   "Write a timeline of all tasks of this process to this new file, for ui.perfetto.dev, and report "
+                   "how busy the devices were")
       ->type_name("FILE")
       ->check(check_name);
   command

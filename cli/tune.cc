@@ -68,7 +68,7 @@ jobs::JobOptions load_with_bounds(JobArguments arguments, const std::string& obj
   if (objective == kGoodput) arguments.overrides.push_back("learners.per_device.auto.objective=GOODPUT");
   if (arguments.overrides.size() == given) return job;
   job = load(arguments);
-  if (!left_out.empty()) job.warnings.push_back("tune leaves out the learners of the job's switches");
+  if (!left_out.empty()) job.warnings.push_back("tune ignores the field 'learners' of the job's switches");
   return job;
 }
 
@@ -243,10 +243,9 @@ Command add_tune(CLI::App& program) {
       ->add_option("--target", arguments->target, "Accuracy in (0, 1] (default: training.target_accuracy of the job)")
       ->type_name("A");
   command
-      ->add_option(
-          "--seeds", arguments->seeds,
-          "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number only "
-          "if the spread over them allows it (default: the job's seed)")
+      ->add_option("--seeds", arguments->seeds,
+                   "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number "
+                   "only if its times overlap those of no other number (default: the job's seed)")
       ->type_name("LIST");
   command->add_flag(
       "--sweep", arguments->sweep,

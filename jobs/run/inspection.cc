@@ -103,9 +103,9 @@ Inspection inspect(const JobOptions& job) {
   const bool knows_validation = !job.data.has_validation() || job.data.validation_examples;
   if (!job.data.training_examples || !knows_validation) {
     result.warnings.push_back(
-        fmt::format("only the files say how many examples the {} hold{}: what of them lies in memory is not counted, "
-                    "but rings of mini-batches at their longest are",
-                    job.data.training_examples ? "validation set" : "datasets", job.data.training_examples ? "s" : ""));
+        fmt::format("the number of examples of the {} is known only from the files: the estimate leaves out their "
+                    "memory, and counts rings of mini-batches at their longest",
+                    job.data.training_examples ? "validation set" : "datasets"));
   }
   describe_memory(job, forecast(job, pools, devices), result);
   result.schedule = scheduler::name_of(job.learning_rate.curve);

@@ -131,8 +131,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
            {{"train", "a.txtpb", "b.txtpb"}, "unexpected argument 'b.txtpb'"},
            {{"train", "a.txtpb", "--set"}, "--set has no value"},
            {{"validate", "--set", "a=1", "b=2", "x.txtpb"},
-            "'b=2' stands where a job file can; every setting has a "
-            "--set of its own: --set b=2"},
+            "'b=2' is a setting where a job file was expected; put --set before each setting: --set b=2"},
            {{"train", "x.txtpb", "a=1"}, "every setting has a --set of its own: --set a=1"},
            {{"evaluate", "a", "b=1"}, "unexpected argument 'b=1'"},
            {{"train", "a.txtpb", "--dry-run", "--output", "x"}, "--output and --dry-run cannot be combined"},

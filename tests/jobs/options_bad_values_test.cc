@@ -224,9 +224,8 @@ TEST_CASE("text that cannot name a file is refused") {
       {"\"job\"", "\"\\377\"", "1:1: error: name is not valid UTF-8"},
       {"\"job\"", "\"a\\nb\"", "1:1: error: name holds a control character"},
       {"\"job\"", "\"../up\"",
-       "1:1: error: name names a directory: letters, digits, '-', '_' and '.', not starting with '.'; '../up' is not "
-       "of "
-       "that form"},
+       "1:1: error: name becomes the name of a directory: use only letters, digits, '-', '_' and '.', and do not "
+       "start with '.'; '../up' breaks this rule"},
       {"digits {}", "mnist { directory: \"\" }", "3:16: error: directory is empty; '.' is the data root itself"},
   });
   CHECK_THAT(refusal("devices: \"cpu\xff\"\n" + std::string(kGoodJob)),

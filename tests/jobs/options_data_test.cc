@@ -285,9 +285,9 @@ TEST_CASE("errors for ratings say what is wrong and what to do") {
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40, 3]"), ContainsSubstring("with 2 columns of ids"));
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40] test_ids: \"\""), ContainsSubstring("test_ids is empty"));
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40]", "augmentation { padding: 1 } "),
-             ContainsSubstring("augmentation is for images, and ratings are none"));
+             ContainsSubstring("augmentation is for images, and ratings are not images"));
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40]", "normalization { mean: 0.5 } "),
-             ContainsSubstring("normalization is for images, and ratings are none"));
+             ContainsSubstring("normalization is for images, and ratings are not images"));
   CHECK_THAT(refusal(with_ratings("directory: \"d\" sizes: [50, 40]"), {"training.target_accuracy=0.9"},
                      engine::ErrorKind::kUsage),
              ContainsSubstring("target_accuracy is for classifiers, and ratings are numbers; remove it"));

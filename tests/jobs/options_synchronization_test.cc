@@ -49,7 +49,7 @@ TEST_CASE("an unknown scheme is refused, and the error suggests the nearest one"
       {"local_sdg {}", "local_sdg", "no field 'local_sdg' in synchronization; did you mean 'local_sgd'?"},
       {"ssgd {}", "ssgd", "no field 'ssgd' in synchronization; did you mean 's_sgd'?"},
       {"switch { at_epoch: 1 slowmo {} }", "slowmo", "no field 'slowmo' in switch; did you mean 'slow_mo'?"},
-      {"sma {} s_sgd {}", "s_sgd", "'s_sgd' cannot stand beside 'sma'; remove one of them"},
+      {"sma {} s_sgd {}", "s_sgd", "'s_sgd' and 'sma' exclude each other; remove one of them"},
   });
   CHECK_THAT(refusal(with("adam {}")),
              ContainsSubstring("sma, ea_sgd, s_sgd, local_sgd, bmuf, slow_mo, diloco, lookahead, swap, "
@@ -277,8 +277,8 @@ TEST_CASE("switches without a time or a scheme are refused") {
       {"switch { local_sgd {} }", "switch", "the switch does not say when; add at_epoch"},
       {"switch { at_epoch: 1 }", "switch",
        "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }"},
-      {"switch { at_epoch: 1 at_drop: 1 sma {} }", "at_drop: 1", "'at_drop' cannot stand beside 'at_epoch'"},
-      {"switch { at_epoch: 1 sma {} swap {} }", "swap", "'swap' cannot stand beside 'sma'"},
+      {"switch { at_epoch: 1 at_drop: 1 sma {} }", "at_drop: 1", "'at_drop' and 'at_epoch' exclude each other"},
+      {"switch { at_epoch: 1 sma {} swap {} }", "swap", "'swap' and 'sma' exclude each other"},
       {"switch { at_drop: 1 sma {} }", "at_drop: 1",
        "the learning rate has no decay step 1: at_drop counts the decay steps"},
   });
@@ -287,9 +287,9 @@ TEST_CASE("switches without a time or a scheme are refused") {
 TEST_CASE("switches that are out of order or outside the run are refused") {
   check_all({
       {"switch { at_epoch: 0 sma {} }", "at_epoch: 0",
-       "a switch stands after the start: at_epoch must be above 0, not 0"},
+       "a switch must come after the start: at_epoch must be above 0, not 0"},
       {"switch { at_epoch: -2 sma {} }", "at_epoch: -2",
-       "a switch stands after the start: at_epoch must be above 0, not -2"},
+       "a switch must come after the start: at_epoch must be above 0, not -2"},
       {"switch { at_epoch: nan sma {} }", "at_epoch: nan", "at_epoch must be a finite number, not nan"},
       {"switch { at_epoch: inf sma {} }", "at_epoch: inf", "at_epoch must be a finite number; the largest is"},
       {"switch { at_epoch: 10 sma {} }", "at_epoch: 10",

@@ -131,7 +131,7 @@ void scale_formula(GraphImport& graph, NodeReader& node, const Formula& formula,
   if (is_gelu || is_hard_swish) return add_function(graph, node, formula);
   const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes ||
                        formula.kind == Kind::kGate || formula.kind == Kind::kGateTimes;
-  if (!is_open) refuse("it scales a part of a formula that makes no layer of ours");
+  if (!is_open) refuse("it scales a part of a formula that matches no layer");
   graph.put(node, scaled);
 }
 

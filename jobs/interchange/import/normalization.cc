@@ -79,7 +79,8 @@ void import_softmax(GraphImport& graph, NodeReader& node) {
   if (input.rank() != 2 || input.shape.rank() != 2 || (axis != 1 && axis != -1)) {
     refuse("it normalizes something else than a vector of features");
   }
-  if (!input.channels_first.empty()) refuse("it reads flattened images in another order than layers of ours");
+  if (!input.channels_first.empty())
+    refuse("it reads flattened images whose elements are in another order than in Arbalest");
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_softmax();
   graph.add(node, std::move(layer), {input});

@@ -152,9 +152,10 @@ class DataReader {
     options_.train_labels = read_name("train_targets", source.train_targets());
     options_.test = read_name("test_ids", source.test_ids());
     options_.test_labels = read_name("test_targets", source.test_targets());
-    if (data_.has_augmentation()) issues_.add("data.augmentation", "augmentation is for images, and ratings are none");
+    if (data_.has_augmentation())
+      issues_.add("data.augmentation", "augmentation is for images, and ratings are not images");
     if (data_.has_normalization())
-      issues_.add("data.normalization", "normalization is for images, and ratings are none");
+      issues_.add("data.normalization", "normalization is for images, and ratings are not images");
     if (!data_.class_names().empty()) issues_.add("data.class_names", "ratings have no classes, so they have no names");
     bool are_sound = require(path_of("sizes"), source.sizes_size() > 0,
                              "how many ids each column has, such as sizes: 1000 sizes: 500 for users and items");

@@ -23,8 +23,7 @@ const char* name_of(DenseSplit split) { return split == DenseSplit::kColumns ? "
 std::string rest_of(const SplitLayer& layer, std::int64_t devices, int processes) {
   const char* const axis = layer.split == DenseSplit::kColumns ? "units" : "inputs";
   return fmt::format(
-      "layer '{}': split: {} divides {} {} over {} devices{}, which leaves a rest; change the number of {} or of "
-      "devices",
+      "layer '{}': split: {} cannot divide {} {} equally over {} devices{}; change the number of {} or of devices",
       layer.name, name_of(layer.split), layer.length, axis, devices,
       processes == 1 ? "" : fmt::format(" of {} processes", processes), axis);
 }

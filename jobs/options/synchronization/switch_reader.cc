@@ -97,13 +97,13 @@ class SwitchReader {
     const double before = options_.switches.empty() ? 0.0 : options_.switches.back().at_epoch;
     const int epochs = options_.training.max_epochs;
     if (!(read.at_epoch > before)) {
-      issues_.add(path,
-                  options_.switches.empty()
-                      ? fmt::format("a switch stands after the start: at_epoch must be above 0, not {}", read.at_epoch)
-                      : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
-                                    options_.switches.back().ends_warm_start
-                                        ? ", where the warm start of async_sgd ends (warm_start_epochs)"
-                                        : ""));
+      issues_.add(
+          path, options_.switches.empty()
+                    ? fmt::format("a switch must come after the start: at_epoch must be above 0, not {}", read.at_epoch)
+                    : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
+                                  options_.switches.back().ends_warm_start
+                                      ? ", where the warm start of async_sgd ends (warm_start_epochs)"
+                                      : ""));
     } else if (read.at_epoch >= epochs) {
       issues_.add(path, fmt::format("the run ends after {} (training.max_epochs): the switch at epoch {} would have no "
                                     "effect",

@@ -57,8 +57,8 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   const std::vector<std::string> misfits = differences(own, of_job, {"input", "shape", "outputs", "ids"});
   if (!misfits.empty()) {
     engine::fail(engine::ErrorKind::kCheckpoint,
-                 "'{}' was trained on other data than the run's job.txtpb says: {}; restore the file that belongs to "
-                 "the other",
+                 "'{}' was trained on other data than the run's job.txtpb says: {}; restore the model or job.txtpb so "
+                 "that they belong together",
                  path, fmt::join(misfits, ", "));
   }
   std::vector<std::string> others = differences(own, of_job, {"mean", "stddev", "resize"});
@@ -76,8 +76,8 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   std::vector<std::string> warnings;
   if (!others.empty()) {
     warnings.push_back(
-        fmt::format("'{}' has another preparation or labels than the run's job.txtpb: {}. What the model "
-                    "says is used, because it was trained so",
+        fmt::format("'{}' has another preparation or labels than the run's job.txtpb: {}. The description in the model "
+                    "is used, because the model was trained with it",
                     path, fmt::join(others, ", ")));
   }
   return {*std::move(description), std::move(warnings)};
