@@ -132,7 +132,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
            {{"train", "a.txtpb", "--set"}, "--set has no value"},
            {{"validate", "--set", "a=1", "b=2", "x.txtpb"},
             "'b=2' is a setting where a job file was expected; put --set before each setting: --set b=2"},
-           {{"train", "x.txtpb", "a=1"}, "every setting has a --set of its own: --set a=1"},
+           {{"train", "x.txtpb", "a=1"}, "put --set before each setting: --set a=1"},
            {{"evaluate", "a", "b=1"}, "unexpected argument 'b=1'"},
            {{"train", "a.txtpb", "--dry-run", "--output", "x"}, "--output and --dry-run cannot be combined"},
            {{"train", "a.txtpb", "--dry-run=3"}, "--dry-run takes no value"},

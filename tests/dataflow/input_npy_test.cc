@@ -171,7 +171,7 @@ TEST_CASE("npy: arrays of other types or in Fortran order are refused", "[input]
   CHECK_THAT(failure(npy_file("{'descr': [('a', '|u1')], 'fortran_order': False, 'shape': (3,), }", "abc"), kLabels),
              ContainsSubstring("several fields"));
   CHECK_THAT(failure(npy_file("{'fortran_order': False, 'shape': (3,), }", "abc"), kLabels),
-             ContainsSubstring("no 'descr'"));
+             ContainsSubstring("no valid 'descr'"));
   CHECK_THAT(failure(kImages, npy(">i4", "3,", std::string(12, '\0'))), ContainsSubstring("little endian"));
   CHECK_THAT(failure(kImages, npy("<f8", "3,", std::string(24, '\0'))), ContainsSubstring("labels are integers"));
 }

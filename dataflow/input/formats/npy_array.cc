@@ -49,7 +49,7 @@ std::string read_header_text(InputFile& file) {
 std::string value_of(const std::string& text, const char* key, const std::regex& pattern, const InputFile& file) {
   std::smatch match;
   if (std::regex_search(text, match, pattern)) return match[1];
-  fail(ErrorKind::kData, "{}: its header has an unknown '{}': {}", file.path().string(), key,
+  fail(ErrorKind::kData, "{}: its header has no valid '{}': {}", file.path().string(), key,
        text.substr(0, text.find('\n')));
 }
 
