@@ -111,7 +111,7 @@ std::string explain_disturbance(const QuietWindows& quiet) {
   if (quiet.is_quiet()) return "";
   return fmt::format(
       "; but the machine was busy: other programs took {:.0f} % of the processor time that the run wanted, so this "
-      "holds beside them only",
+      "result holds only under that load",
       100.0 * quiet.all().lost_share());
 }
 

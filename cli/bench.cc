@@ -91,7 +91,7 @@ void check(const BenchArguments& arguments) {
     engine::fail(engine::ErrorKind::kUsage, "--resume needs the directory of the bench: name it with --output");
   }
   if (arguments.request.no_target && arguments.request.target) {
-    engine::fail(engine::ErrorKind::kUsage, "--target and --no-target cannot stand together: give one of them");
+    engine::fail(engine::ErrorKind::kUsage, "--target and --no-target cannot be combined: give one of them");
   }
 }
 
@@ -146,7 +146,7 @@ int bench(const BenchArguments& arguments) {
 Command add_bench(CLI::App& program) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command =
-      program.add_subcommand("bench", "Compare accuracies and the time to one, over seeds and variations");
+      program.add_subcommand("bench", "Compare accuracies and times to a target accuracy, over seeds and variations");
   command->footer(
       "Examples:\n"
       "  arbalest bench configs/lenet-mnist.txtpb --target 0.99 --seeds 1..5\n"

@@ -30,7 +30,8 @@ Command add_devices(CLI::App& program) {
 
 Command add_env(CLI::App& program) {
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = program.add_subcommand("env", "Show versions and what the process may use of this machine");
+  CLI::App* command =
+      program.add_subcommand("env", "Show versions, and the cores, memory and instructions that the process may use");
   command->add_flag("--json", *json, "Print JSON");
   return {command, [json] {
             const nlohmann::ordered_json report = environment_report();

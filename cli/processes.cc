@@ -79,7 +79,7 @@ void require_one_process(const std::string& command) {
 int run_in_processes(const std::function<int(World&)>& body) {
   const std::optional<engine::process::Launch> launch = engine::process::find_launch(variable);
   if (launch && engine::process::is_srun_without_mpi(variable)) {
-    leave(*launch, fmt::format("{} has started {} processes, but not told MPI of them: add --mpi=pmix (Open MPI) or "
+    leave(*launch, fmt::format("{} has started {} processes without MPI: add --mpi=pmix (Open MPI) or "
                                "--mpi=pmi2 (MPICH)",
                                launch->launcher, launch->size));
   }

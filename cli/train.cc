@@ -64,27 +64,25 @@ void require_same_arguments(engine::process::World& world, const TrainArguments&
 // Throws kUsage for options that only a run that is kept may have.
 void check_dry_run(const TrainArguments& arguments) {
   if (!arguments.output.empty()) {
-    engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--output and --dry-run cannot be combined: a dry run keeps nothing");
   }
   if (!arguments.trace.empty()) {
-    engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--trace and --dry-run cannot be combined: a dry run keeps nothing");
   }
   if (!arguments.prometheus.empty()) {
-    engine::fail(engine::ErrorKind::kUsage,
-                 "--prometheus and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--prometheus and --dry-run cannot be combined: a dry run keeps nothing");
   }
   if (arguments.resume != "none") {
-    engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot stand together: a dry run keeps nothing");
+    engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot be combined: a dry run keeps nothing");
   }
 }
 
-// Throws kUsage for an option that needs streams of tasks, which a sparse model has not.
+// Throws kUsage for --trace with a job whose training has no streams of tasks.
 void check_sparse(const TrainArguments& arguments) {
   if (!arguments.trace.empty()) {
     engine::fail(engine::ErrorKind::kUsage,
-                 "--trace needs learners with streams of tasks, and jobs over sparse rows, or with hogwild on ratings, "
-                 "have none; "
-                 "leave it out");
+                 "--trace records task streams, which jobs over sparse rows and hogwild on ratings do not have; leave "
+                 "--trace out");
   }
 }
 
@@ -253,7 +251,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   }
   const jobs::RunSummary summary = jobs::train(job, context);
   if (trace && trace->dropped() > 0) {
-    spdlog::warn("'{}' lacks {} spans: of each stream it has the first {}", arguments.trace, trace->dropped(),
+    spdlog::warn("'{}' lacks {} spans: it keeps the first {} of each stream", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);
   }
   advise(arguments, world, job, summary, directory.path().string());
@@ -290,10 +288,9 @@ Command add_train(CLI::App& program, const std::string& name) {
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command
-      ->add_option(
-          "--trace", arguments->trace,
-          "Write a timeline of all tasks of this process for ui.perfetto.dev to this new file, and report how busy the "
-          "devices were")
+      ->add_option("--trace", arguments->trace,
+                   "Write a timeline of all tasks of this process to this new file, for ui.perfetto.dev, and report "
+                   "how busy the devices were")
       ->type_name("FILE")
       ->check(check_name);
   command

@@ -68,7 +68,7 @@ jobs::JobOptions load_with_bounds(JobArguments arguments, const std::string& obj
   if (objective == kGoodput) arguments.overrides.push_back("learners.per_device.auto.objective=GOODPUT");
   if (arguments.overrides.size() == given) return job;
   job = load(arguments);
-  if (!left_out.empty()) job.warnings.push_back("tune leaves out the learners of the job's switches");
+  if (!left_out.empty()) job.warnings.push_back("tune ignores the field 'learners' of the job's switches");
   return job;
 }
 
@@ -99,24 +99,24 @@ void save(const auto& found, const std::filesystem::path& directory) {
   jobs::write_file(directory / kPicture, jobs::to_svg(found));
 }
 
-// Stores where later runs with `auto {}` begin, unless other programs had a part in the answer. Failures are only
+// Caches the result for later runs with `auto {}`, unless other programs disturbed the measurement. Failures are only
 // warnings, because the answer is useful without the cache.
 void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   if (!jobs::may_be_remembered(result)) {
-    spdlog::warn("the machine was busy, so runs with 'auto {}' do not learn of this");
+    spdlog::warn("the machine was busy, so the result is not cached for runs with 'auto {}'");
     return;
   }
   const auto cache = learner_cache();
   if (!cache) {
-    spdlog::warn("neither XDG_CACHE_HOME nor HOME names a directory, so runs with 'auto {}' do not learn of this");
+    spdlog::warn("the result is not cached for runs with 'auto {}': neither XDG_CACHE_HOME nor HOME names a directory");
     return;
   }
   try {
     cache->remember(job, result.chosen, result.images_per_second);
-    print_note(fmt::format("remembered in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
+    print_note(fmt::format("cached in '{}' for runs with learners {{ per_device {{ auto {{}} }} }}\n",
                            cache->file_of(job).string()));
   } catch (const engine::Error& error) {
-    spdlog::warn("runs with 'auto {{}}' do not learn of this: {}", error.what());
+    spdlog::warn("the result is not cached for runs with 'auto {{}}': {}", error.what());
   }
 }
 
@@ -243,10 +243,9 @@ Command add_tune(CLI::App& program) {
       ->add_option("--target", arguments->target, "Accuracy in (0, 1] (default: training.target_accuracy of the job)")
       ->type_name("A");
   command
-      ->add_option(
-          "--seeds", arguments->seeds,
-          "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number only "
-          "if the spread over them allows it (default: the job's seed)")
+      ->add_option("--seeds", arguments->seeds,
+                   "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number "
+                   "only if its times overlap those of no other number (default: the job's seed)")
       ->type_name("LIST");
   command->add_flag(
       "--sweep", arguments->sweep,

@@ -67,8 +67,8 @@ std::string unexpected(const CLI::App& command, const std::string& word) {
   const std::vector<std::string> jobs = command.get_option("JOB")->results();
   for (const std::string& candidate : {word, jobs.empty() ? "" : jobs.front()}) {
     if (is_setting(candidate)) {
-      return fmt::format("'{}' stands where a job file can; every setting has a --set of its own: --set {}", candidate,
-                         candidate);
+      return fmt::format("'{}' is a setting where a job file was expected; put --set before each setting: --set {}",
+                         candidate, candidate);
     }
   }
   return fmt::format("unexpected argument '{}'", word);
@@ -99,7 +99,7 @@ std::string check_values(const CLI::App& program, std::span<char* const> argumen
     if (equals == argument.size() - 1) return fmt::format("'{}' has no value", argument);
     const std::string name = argument.substr(0, equals);
     if (is_flag(*command, name)) {
-      return fmt::format("'{}': {} takes no value; to do without it, leave it out", argument, name);
+      return fmt::format("'{}': {} takes no value; to switch it off, leave it out", argument, name);
     }
   }
   return "";

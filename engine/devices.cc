@@ -97,7 +97,7 @@ void check_disjoint(const std::vector<DeviceSpec>& devices) {
         continue;
       }
       if (devices[a].cores.empty() || devices[b].cores.empty()) {
-        bad_device(devices[b].name, "'cpu' means all cores, so it cannot stand beside another CPU device");
+        bad_device(devices[b].name, "'cpu' means all cores, so it cannot be combined with another CPU device");
       }
       for (const int core : devices[b].cores) {
         if (std::ranges::find(devices[a].cores, core) != devices[a].cores.end()) {

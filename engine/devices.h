@@ -59,12 +59,12 @@ struct DeviceOptions {
 std::unique_ptr<Device> open_device(const DeviceSpec& spec, const DeviceOptions& options = {});
 
 // Makes the all-reduce between the devices of a job in all processes of `world`. The devices of all processes must be
-// of one kind. They and `world` must outlive it. A call of World's operations. Throws as make_cuda_collective does.
+// of one kind. Collective. Devices and `world` must outlive the result. Throws as make_cuda_collective does.
 std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Device>> devices, process::World& world);
 
 // Makes the group of the devices that compute a split model: those of all processes of `world`, which must be of one
-// kind. Returns the place in it of each device of this process. They and `world` must outlive it. A call of World's
-// operations. Throws as make_cuda_exchange does.
+// kind. Collective. Returns each local device's rank in the group. Devices and `world` must outlive the group. Throws
+// as make_cuda_exchange does.
 std::vector<ExchangePlace> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world);
 
 // The devices of a job that names none: the GPUs of this machine, or its CPU if it has no GPU.

@@ -107,7 +107,7 @@ void add_convert(CLI::App& data, Command& chosen) {
   command->add_option("--test", arguments->test, "Test images, likewise (default: test)")
       ->type_name("NAME")
       ->check(check_name);
-  command->add_option("--validation", arguments->validation, "Validation images, likewise (default: no such shards)")
+  command->add_option("--validation", arguments->validation, "Validation images, likewise (default: none)")
       ->type_name("NAME")
       ->check(check_name);
   command->add_option("--images-per-shard", arguments->images_per_shard, "Images per file (default: 1000)")

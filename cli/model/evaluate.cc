@@ -70,8 +70,8 @@ int evaluate(EvaluateArguments arguments) {
   const std::optional<double> score = result.scores.value(name);
   if (const std::optional<double> saved = saved_score(model, job, set, name); saved && *saved != score) {
     spdlog::warn(
-        "{}_{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device is "
-        "another than then",
+        "{}_{} is {} now and was {} when '{}' was saved: its job.txtpb, the data, the program or the device has "
+        "changed since",
         arguments.split, name, score.value_or(std::nan("")), *saved, arguments.run.run);
   }
   if (arguments.json) {

@@ -57,10 +57,9 @@ Command add_import(CLI::App& program) {
       ->required()
       ->check(check_name);
   command
-      ->add_option(
-          "--job", arguments->job,
-          "Job file whose settings the new job gets, all but its model and initial weights, which may be missing "
-          "(default: usual settings, and images in the folder 'data')")
+      ->add_option("--job", arguments->job,
+                   "Job file to copy all settings from, except its model and initial weights, which may be missing "
+                   "(default: usual settings, and images in the folder 'data')")
       ->type_name("JOB")
       ->check(check_name);
   return {command, [arguments] { return run_import(*arguments); }};

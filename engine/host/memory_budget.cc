@@ -43,7 +43,7 @@ void MemoryBudget::require(std::uint64_t bytes, const std::string& what, std::st
   if (bytes <= left && std::min(bytes / 16, kMostReserve) <= left - bytes) return;
   fail(ErrorKind::kOutOfMemory, "{}: needs {} bytes ({:.1f} MiB) of memory, but {} ({:.1f} MiB) are free{}; {}", what,
        bytes, static_cast<double>(bytes) / kMebibyte, left, static_cast<double>(left) / kMebibyte,
-       bytes <= left         ? ", and a part must stay so"
+       bytes <= left         ? ", and a part must stay free"
        : part_ == kUnlimited ? ""
                              : " for this process",
        remedy);

@@ -74,7 +74,7 @@ void CommunicationThread::wait(const Submission& submission) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return submission.is_done || stage_ == Stage::kFailed || stage_ == Stage::kClosed; });
   if (submission.is_done) return;
-  if (stage_ == Stage::kClosed) fail(ErrorKind::kInternal, "an operation was started after the end of the world");
+  if (stage_ == Stage::kClosed) fail(ErrorKind::kInternal, "an operation was started after the end of MPI");
   throw Error(*failure_);
 }
 

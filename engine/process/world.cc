@@ -123,7 +123,7 @@ std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> va
   try {
     return std::make_unique<PreparedAllReduce>(communication_.get(), values, all_reduce_method_, all_reduce_options_);
   } catch (const std::bad_alloc&) {
-    fail(ErrorKind::kOutOfMemory, "out of memory for the buffers of an all-reduce of {} numbers", values.size());
+    fail(ErrorKind::kOutOfMemory, "out of memory for the buffers of an all-reduce of {} elements", values.size());
   }
 }
 

@@ -76,7 +76,7 @@ class Reader {
     if (description.input == Input::kIds) {
       description.ids = list<std::int64_t>(kIds);
       if (std::cmp_not_equal(description.ids.size(), description.shape[0]))
-        fail(kIds, "it has not one for each column");
+        fail(kIds, "it must have one number for each column");
       return description;
     }
     description.normalization = {channel_numbers(kMean, description), channel_numbers(kStddev, description)};
@@ -169,7 +169,7 @@ class Reader {
   std::vector<float> channel_numbers(const char* name, const ModelDescription& description) const {
     std::vector<float> numbers = list<float>(name);
     if (numbers.size() != 1 && std::cmp_not_equal(numbers.size(), description.shape[0])) {
-      fail(name, "it has not one number for each channel");
+      fail(name, "it must have one value per channel");
     }
     return numbers;
   }
@@ -180,7 +180,8 @@ class Reader {
     if (!names.is_array() || !std::ranges::all_of(names, [](const json& name) { return name.is_string(); })) {
       fail(kClassNames, "it is no list of texts");
     }
-    if (std::cmp_not_equal(names.size(), description.outputs)) fail(kClassNames, "it has not one name for each output");
+    if (std::cmp_not_equal(names.size(), description.outputs))
+      fail(kClassNames, "it must have one name for each output");
     description.class_names = names.get<std::vector<std::string>>();
     const std::set<std::string_view> unlike(description.class_names.begin(), description.class_names.end());
     if (unlike.size() != description.class_names.size()) fail(kClassNames, "a name is there twice");

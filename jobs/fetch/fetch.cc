@@ -67,9 +67,9 @@ bool is_there(const fs::path& path, const ArchiveMember& file) {
       fs::is_regular_file(path, error) && (file.bytes == 0 || fs::file_size(path, error) == file.bytes);
   std::string problem;
   if (!has_length) {
-    problem = "its length is another";
+    problem = "its length differs";
   } else if (!file.sha256.empty() && sha256_of(path) != file.sha256) {
-    problem = "its SHA-256 is another";
+    problem = "its SHA-256 differs";
   } else if (file.problem) {
     problem = file.problem(path);
   }
@@ -97,7 +97,7 @@ class Fetching {
           break;
       }
     }
-    const char* what_to_do = partial_.bytes() > 0    ? "what has come is kept: fetch again to go on"
+    const char* what_to_do = partial_.bytes() > 0    ? "the downloaded part is kept: fetch again to continue"
                              : options_.from.empty() ? "try again later, or name a mirror with --from"
                              : is_url(options_.from) ? "try again later, or name another mirror"
                                                      : "name another mirror";

@@ -43,7 +43,7 @@ void throw_if_any(const SyntaxReport& syntax, const SourceText& source) {
   IssueReport report(source);
   for (const SyntaxIssue& issue : syntax.issues) report.add(issue.position, issue.message);
   report.add_unshown(syntax.unshown);
-  throw report.to_error(syntax.stopped ? "Reading stops at the first mistake of this kind; there may be more behind it."
+  throw report.to_error(syntax.stopped ? "Reading stops at the first error of this kind; there may be more after it."
                                        : "");
 }
 

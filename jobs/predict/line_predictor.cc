@@ -32,7 +32,7 @@ Prediction LinePredictor::predict(const std::string& path) {
 std::vector<std::string> LinePredictor::warnings() const {
   if (warned_ == 0) return {};
   if (warned_ == 1) return {first_warning_};
-  return {fmt::format("{}; so it was with {} more", first_warning_, counted(warned_ - 1, "image"))};
+  return {fmt::format("{}; the same for {} more", first_warning_, counted(warned_ - 1, "image"))};
 }
 
 }  // namespace arbalest::jobs

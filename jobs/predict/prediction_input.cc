@@ -31,7 +31,7 @@ std::string folder_problem(const fs::path& path) {
   if (!fs::is_directory(path, error)) return "";
   static_cast<void>(fs::directory_iterator(path, error));
   return error ? fmt::format("cannot be listed: {}", error.message())
-               : "is a folder; name it as an input, which stands for the images in it";
+               : "is a folder; name it as an input to predict all images in it";
 }
 
 }  // namespace
@@ -145,7 +145,7 @@ void add_folder(const fs::path& folder, Found& found) {
   std::ranges::sort(files);
   found.files.insert(found.files.end(), files.begin(), files.end());
   if (left_out.files.count() > 0) {
-    found.warnings.push_back(fmt::format("{}: left out {} that no image is named like ({})", folder.string(),
+    found.warnings.push_back(fmt::format("{}: left out {} without the name of an image file ({})", folder.string(),
                                          counted(left_out.files.count(), "file"), left_out.files.kinds()));
   }
   if (left_out.links > 0) {

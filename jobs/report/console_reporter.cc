@@ -65,7 +65,7 @@ std::string start_text(const RunStart& start) {
   }
   std::string data = start.data;
   if (start.dropped_examples > 0) {
-    data += fmt::format(" (every epoch drops its last {}: no whole mini-batch)",
+    data += fmt::format(" (every epoch drops its last {}, too few for a mini-batch)",
                         counted(start.dropped_examples, "example"));
   }
   std::vector<std::vector<std::string>> rows = {

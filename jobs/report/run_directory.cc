@@ -95,8 +95,8 @@ void RunDirectory::cut_log() {
   const MetricsLog::Cut cut = metrics_->cut(kept_bytes_);
   if (!tell_) return;
   if (cut.damaged_bytes > 0) {
-    tell_(fmt::format("'{}' is damaged: what is no line of a log, {}, is now in '{}.damaged'; all other lines are kept",
-                      log, counted(static_cast<std::int64_t>(cut.damaged_bytes), "byte"), log));
+    tell_(fmt::format("'{}' is damaged: the damaged part, {}, is now in '{}.damaged'; all other lines are kept", log,
+                      counted(static_cast<std::int64_t>(cut.damaged_bytes), "byte"), log));
   }
   if (cut.bytes < kept_bytes_) {
     tell_(

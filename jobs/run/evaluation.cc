@@ -61,7 +61,8 @@ class Sums {
   const scheduler::Evaluation& evaluation() const {
     if (evaluation_.examples == 0) {
       engine::fail(engine::ErrorKind::kData,
-                   "no example of the evaluated set can be read; `arbalest data verify` names them with their reasons");
+                   "no example of the evaluated set can be read; `arbalest data verify` lists the damaged examples and "
+                   "the reasons");
     }
     return evaluation_;
   }

@@ -103,15 +103,15 @@ Inspection inspect(const JobOptions& job) {
   const bool knows_validation = !job.data.has_validation() || job.data.validation_examples;
   if (!job.data.training_examples || !knows_validation) {
     result.warnings.push_back(
-        fmt::format("only the files say how many examples the {} hold{}: what of them lies in memory is not counted, "
-                    "but rings of mini-batches at their longest are",
-                    job.data.training_examples ? "validation set" : "datasets", job.data.training_examples ? "s" : ""));
+        fmt::format("the number of examples of the {} is known only from the files: the estimate leaves out their "
+                    "memory, and counts rings of mini-batches at their longest",
+                    job.data.training_examples ? "validation set" : "datasets"));
   }
   describe_memory(job, forecast(job, pools, devices), result);
   result.schedule = scheduler::name_of(job.learning_rate.curve);
   if (const auto* plateau = std::get_if<scheduler::Plateau>(&job.learning_rate.curve)) {
     result.schedule_note = fmt::format(
-        "this is the rate until the first drop; whenever {} in a row do not improve the score, it is "
+        "this is the learning rate until the first decay step; whenever {} in a row do not improve the score, it is "
         "multiplied by {:g}",
         counted(std::int64_t{plateau->patience} + 1, "epoch"), plateau->factor);
   }

@@ -43,7 +43,8 @@ std::vector<int> learners_at(const JobOptions& job, const RunState& state, std::
 }
 
 // The learners that a tuned job goes on with, on each device of this process. If all processes have as many devices as
-// the checkpoint, these are `own`, its numbers on the devices. Otherwise the devices get equal parts of its learners.
+// the checkpoint, these are `own`, its numbers on the devices. With a different device count the learners are divided
+// equally.
 std::vector<int> tuned_learners(const std::vector<int>& saved, std::size_t all_devices, const std::vector<int>& own,
                                 const LearnerBounds& bounds, int ceiling) {
   std::vector<int> learners = own;

@@ -60,7 +60,7 @@ class RunCheckpoints {
   // Saves a checkpoint. Call begin_save() before. `score`: of the present model, if it was just evaluated.
   // `ended_epochs`: set at the end of an epoch. In a run of one process a lack of memory is a warning.
   void save(std::optional<double> score, bool is_best, std::optional<int> ended_epochs);
-  // Whether the run, which may go back, needs a point to go back to here.
+  // Whether a run that may roll back must save a checkpoint here.
   bool is_point_due(std::optional<int> ended_epochs) const;
   std::optional<SavedRun> copy();
   // Completes what rank 0 writes.

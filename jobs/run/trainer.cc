@@ -40,8 +40,8 @@ class Trainer {
       open(is_new);
       announce_run(run_);
       take_over_best(run_, checkpoints_.get());
-      // A run that may go back has a point to go back to from its start on, and a run that goes on in another directory
-      // has a checkpoint there.
+      // Save before step 1 if the run may roll back. A run that is resumed in another directory saves its first
+      // checkpoint there.
       const bool saves_now = !is_new || run_.job.training.divergence.rolls_back;
       if (checkpoints_ && saves_now) checkpoints_->save_between_rounds();
       train();
@@ -156,7 +156,8 @@ class Trainer {
     together(run_.world, [&] {
       if (state.epoch.examples > 0 || state.epoch.tasks == 0) return;
       engine::fail(engine::ErrorKind::kData,
-                   "no example of the training data can be read; `arbalest data verify` names them with their reasons");
+                   "no example of the training data can be read; `arbalest data verify` lists the damaged examples and "
+                   "the reasons");
     });
     return scheduler().batches() >= end;
   }

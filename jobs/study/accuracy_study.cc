@@ -112,8 +112,8 @@ std::string explain_undecided(const AccuracyChoice& choice, const AccuracyStudy&
   std::string ranges = range_text(*choice.first);
   for (const AccuracyPoint* other : choice.indistinct) ranges += "; " + range_text(*other);
   return fmt::format(
-      "no number of learners is first: over {} the times to {} {} accuracy overlap ({}); more seeds or a "
-      "higher target may tell them apart",
+      "no number of learners is first: over {} the times to {} {} accuracy overlap ({}); more seeds or a higher target "
+      "may separate them",
       counted(static_cast<std::int64_t>(study.seeds.size()), "seed"), target_percent(study.target),
       to_string(study.accuracy_set), ranges);
 }

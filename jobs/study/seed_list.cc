@@ -50,7 +50,7 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
   std::vector<std::uint64_t> sorted = seeds;
   std::ranges::sort(sorted);
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
-    fail(ErrorKind::kUsage, "--seeds '{}': {} stands there twice, and would train to the same bytes", text, *twice);
+    fail(ErrorKind::kUsage, "--seeds '{}': {} is given twice; both runs would have the same bytes", text, *twice);
   }
   return seeds;
 }

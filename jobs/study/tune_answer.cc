@@ -113,7 +113,7 @@ std::string busy_reason(const TuneResult& result, const TunePoint& chosen) {
       fmt::format(", so examples per processor second decide: {}{} with {}",
                   grouped(std::llround(*chosen.images_per_processor_second)),
                   chosen.efficiency ? fmt::format(" of efficiency {:.2f}", *chosen.efficiency) : "", name_of(chosen));
-  if (!result.gain) return reason + "; they took so much that one learner cannot be compared with it";
+  if (!result.gain) return reason + "; they took too much for a comparison with one learner";
   return reason + fmt::format("; by processor time that is {}{:.2f} (standard error {:.2f}) times one learner",
                               result.gain->is_lower_bound ? "at least " : "", result.gain->ratio, result.gain->error);
 }

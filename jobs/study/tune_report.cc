@@ -170,7 +170,7 @@ std::string machine_text(const TuneResult& result) {
         "so again in {} that were repeated. Examples/s do not compare numbers of learners then. Measure again on a "
         "quiet machine{}.\n",
         100.0 * machine.lost, counted(machine.disturbed_windows, "window"),
-        may_be_remembered(result) ? "" : "; runs with 'auto {}' do not learn of this answer");
+        may_be_remembered(result) ? "" : "; the result is not cached for runs with 'auto {}'");
   }
   if (machine.disturbed_windows == 0) return "";
   return fmt::format("{}, as other programs had disturbed them\n",

@@ -116,7 +116,7 @@ TEST_CASE("bench: a run that dies is counted and reported with its log, and othe
   CHECK(done.exit_code == 4);
   CHECK_THAT(done.out, ContainsSubstring("absent") && ContainsSubstring("0 of 1, 1 died"));
   CHECK_THAT(done.err, ContainsSubstring("absent, seed 1: died: it ended with exit code 4: ") &&
-                           ContainsSubstring("all that it said is in 'out/1-absent/seed-1.log'"));
+                           ContainsSubstring("its output is in 'out/1-absent/seed-1.log'"));
   const json result = result_in(program);
   CHECK(result["cases"][0]["died"] == 1);
   CHECK(result["cases"][1]["reached"] == 1);

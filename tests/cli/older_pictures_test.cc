@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kMargin = 2e-6;  // processors round differently; other pixels change the third digit
 constexpr const char* kNote =
-    "keeps its rules for image files: gray by libpng's gamma, EXIF orientation ignored, JPEG "
+    "whose rules for image files still apply to it: gray by libpng's gamma, EXIF orientation ignored, JPEG "
     "decoded at reduced size";
 
 fs::path older() { return fs::path(source_directory()) / "tests/cli/older_pictures"; }

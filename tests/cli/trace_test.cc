@@ -48,7 +48,7 @@ TEST_CASE("trace: each epoch shows how busy the devices were, and the file exist
   CHECK_THAT(again.err, ContainsSubstring("--trace trace.json: it is there already"));
   const Completed dry = program.run({"train", Program::config("logistic-digits"), "--dry-run", "--trace", "x"});
   CHECK(dry.exit_code == 2);
-  CHECK_THAT(dry.err, ContainsSubstring("--trace and --dry-run cannot stand together"));
+  CHECK_THAT(dry.err, ContainsSubstring("--trace and --dry-run cannot be combined"));
 }
 
 TEST_CASE("trace: a stopped run also writes its trace") {

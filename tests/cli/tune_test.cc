@@ -145,7 +145,7 @@ TEST_CASE("tune: the result is cached, and a run with auto begins there") {
   const auto directory = home / ".cache/arbalest/learners";
   REQUIRE(std::filesystem::exists(directory));
   const std::filesystem::path file = *std::filesystem::directory_iterator(directory);
-  CHECK_THAT(tuned.err, ContainsSubstring("remembered in '" + file.string() + "'"));
+  CHECK_THAT(tuned.err, ContainsSubstring("cached in '" + file.string() + "'"));
 
   int runs = 0;
   const auto train = [&](const std::vector<std::string>& more) {
@@ -161,7 +161,7 @@ TEST_CASE("tune: the result is cached, and a run with auto begins there") {
     return result.err;
   };
   const std::string from_there =
-      "begins where `arbalest tune` has ended, or as near as there may be learners (" + file.string() + ")";
+      "begins where `arbalest tune` has ended, or at the nearest number that the job allows (" + file.string() + ")";
   CHECK_THAT(train({}), ContainsSubstring(from_there));
   CHECK_THAT(train({"--no-cache"}), !ContainsSubstring("arbalest tune"));
   CHECK_THAT(train({"--set", "training.batch_size=16"}), !ContainsSubstring("arbalest tune"));
@@ -183,7 +183,7 @@ TEST_CASE("tune: the result is cached, and a run with auto begins there") {
   const Completed blocked = program.run(tune({"--set", "learners.per_device.auto={max: 1}"}));
   CHECK(blocked.exit_code == 0);
   CHECK_THAT(blocked.out, ContainsSubstring("chosen"));
-  CHECK_THAT(blocked.err, ContainsSubstring("warning: runs with 'auto {}' do not learn of this: cannot write"));
+  CHECK_THAT(blocked.err, ContainsSubstring("warning: the result is not cached for runs with 'auto {}': cannot write"));
 }
 
 TEST_CASE("tune: for time to accuracy, each number trains like a run with this number") {
@@ -239,10 +239,10 @@ TEST_CASE("tune: for time to accuracy, each number trains like a run with this n
 
   for (const auto& [more, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "needs an accuracy: --target 0.99"},
-           {{"--target", "0.5", "--seeds", "1,1"}, "1 stands there twice"},
-           {{"--target", "0"}, "--target 0: an accuracy lies above 0"},
-           {{"--target", "99"}, "--target 99: an accuracy lies above 0 and not above 1; did you mean 0.99?"},
-           {{"--target", "nan"}, "--target nan: an accuracy lies above 0"}}) {
+           {{"--target", "0.5", "--seeds", "1,1"}, "1 is given twice"},
+           {{"--target", "0"}, "--target 0: an accuracy must be above 0"},
+           {{"--target", "99"}, "--target 99: an accuracy must be above 0 and at most 1; did you mean 0.99?"},
+           {{"--target", "nan"}, "--target nan: an accuracy must be above 0"}}) {
     const Completed wrong = study(more);
     CHECK(wrong.exit_code == 2);
     CHECK_THAT(wrong.err, ContainsSubstring(message));
@@ -327,7 +327,7 @@ TEST_CASE("tune: a job that switches to fewer learners can be tuned") {
   INFO(result.err);
   CHECK(result.exit_code == 0);
   CHECK_THAT(result.out, ContainsSubstring("chosen"));
-  CHECK_THAT(result.err, ContainsSubstring("tune leaves out the learners of the job's switches"));
+  CHECK_THAT(result.err, ContainsSubstring("tune ignores the field 'learners' of the job's switches"));
 }
 
 TEST_CASE("learners that the job cannot have are refused before the first step") {

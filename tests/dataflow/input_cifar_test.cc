@@ -145,7 +145,7 @@ TEST_CASE("CIFAR: a number of records that differs from the published files is a
   CHECK(load_cifar({CifarVersion::k10, directory.path(), {}}, Split::kTrain, warnings)->size() == 50'000);
   CHECK(warnings == Strings{directory.path().string() +
                             ": data_batch_3.bin has 9999 records instead of 10000, data_batch_5.bin has 10001 records "
-                            "instead of 10000; get them again unless they were made so"});
+                            "instead of 10000; get them again unless these numbers are intended"});
   warnings.clear();
   write_text(directory / "train.bin", records100(10));
   load_cifar({CifarVersion::k100, directory.path(), {}}, Split::kTrain, warnings);

@@ -139,12 +139,12 @@ TEST_CASE("image files: a validation set has all classes, and no image of the tr
   CHECK(list.files[1].label == 1);
   write_text(directory / "val.txt", "val/cat/e.png\ntrain/../train/dog/c.jpg\n");
   validating.validation = "val.txt";
-  CHECK_THAT(failure(), ContainsSubstring("train/dog/c.jpg is in " + (directory / "train").string() + ", too"));
+  CHECK_THAT(failure(), ContainsSubstring("train/dog/c.jpg is also in " + (directory / "train").string()));
   validating.train = "./train";
-  CHECK_THAT(failure(), ContainsSubstring("train/dog/c.jpg is in "));
+  CHECK_THAT(failure(), ContainsSubstring("train/dog/c.jpg is also in "));
   write_text(directory / "val.txt", "val/cat/e.png\nval/dog/f.png\ntest/cat/d.png\n");
   write_file(directory / "test/cat/d.png", png(gradient(9, 9, 1, 7)));
-  CHECK_THAT(failure(), ContainsSubstring("test/cat/d.png is in " + (directory / "test").string() + ", too"));
+  CHECK_THAT(failure(), ContainsSubstring("test/cat/d.png is also in " + (directory / "test").string()));
 }
 
 TEST_CASE("image files: files without an image's extension are skipped with a warning", "[input]") {

@@ -193,7 +193,7 @@ TEST_CASE("average pooling with count_padding cannot extend past explicit paddin
   CHECK(spec.window.extra_padding == engine::Extent2d{1, 1});
   layer.mutable_average_pool()->set_padding(1);
   CHECK_THROWS_WITH(read_one(layer)->output_shape({&even, 1}),
-                    ContainsSubstring("a window stands out over the padding"));
+                    ContainsSubstring("the last window extends past the padding"));
   const engine::Shape odd{2, 3, 7, 7};
   CHECK(read_one(layer)->output_shape({&odd, 1}) == engine::Shape{2, 3, 4, 4});
 }

@@ -12,7 +12,7 @@ PROGRAM = os.environ["ARBALEST_PROGRAM"]
 RUN = ["README.md", "CONTRIBUTING.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 LINKED = [*RUN, "bench/README.md", "bench/results/README.md"]
 GUIDES = [
-    "guide", "jobs", "data", "models", "tuning", "benchmarks", "checkpoints", "cuda", "design", "distributed", "onnx", "parallelism", "predict", "synchronization", "weights"
+    "guide", "jobs", "data", "models", "tuning", "benchmarks", "checkpoints", "cuda", "design", "distributed", "onnx", "parallelism", "predict", "synchronization", "testing", "weights"
 ]
 
 
@@ -51,6 +51,9 @@ class Pages(unittest.TestCase):
         for number, cells in results[0][2]:
             figure = cells[results[0][1].index("figure")]
             self.assertRegex(figure, r"^\**[\d,.]+( [%s]| times)?\**$", f"README.md:{number}: one figure a cell")
+
+    def test_the_contributing_page_is_short(self):
+        self.assertLessEqual(len((ROOT / "CONTRIBUTING.md").read_bytes()), 6144)
 
     def test_figures_stand_on_the_pages_behind_them(self):
         for name in ("README.md", "bench/results/README.md"):

@@ -45,7 +45,7 @@ class Transfer(FetchTest):
     def test_another_file_of_that_name_is_kept(self):
         (self.root / "made-up").mkdir()
         (self.root / "made-up" / "file.bin").write_text("mine")
-        self.assertIn("is not the published file: its length is another; move it away", self.get("good", code=4).stderr)
+        self.assertIn("is not the published file: its length differs; move it away", self.get("good", code=4).stderr)
         self.assertEqual(self.files(), {"made-up/file.bin": b"mine"})
 
     def test_a_part_is_completed(self):
@@ -222,7 +222,7 @@ class Transfer(FetchTest):
         for wrong in (b"", CONTENT[:-1], CONTENT[:-1] + b"?", CONTENT + b"?"):
             (mirror / "file.bin").write_bytes(wrong)
             done = self.fetch([download(CONTENT, [])], code=4, source=str(mirror))
-            self.assertIn("is not the published file; what has come is kept", done.stderr)
+            self.assertIn("is not the published file; the downloaded part is kept", done.stderr)
             self.assertEqual(self.files()[PART], CONTENT[:700_000])
         self.get("good")
         self.assertEqual(self.offsets(), [700_000])

@@ -144,9 +144,9 @@ class ChannelOrderImport(unittest.TestCase):
         self.assertIn("kernel_width: 2", self.check(lines.dense(4 * FILTERS, CLASSES)))
 
     def test_other_dimensions_that_come_and_go_are_refused(self):
-        for kind, axis, text in (("Unsqueeze", 1, "another dimension than the height"),
-                                 ("Unsqueeze", 3, "another dimension than the height"),
-                                 ("Squeeze", 1, "removes other dimensions")):
+        for kind, axis, text in (("Unsqueeze", 1, "may add only the height"),
+                                 ("Unsqueeze", 3, "may add only the height"),
+                                 ("Squeeze", 1, "may remove only 1x1 spatial dimensions")):
             network = Network((1, 11)).add(kind, [axis]).add("Flatten").dense(11, CLASSES)
             with self.subTest(kind=kind, axis=axis), tempfile.TemporaryDirectory() as directory:
                 file = pathlib.Path(directory) / "network.onnx"

@@ -165,7 +165,7 @@ class ConstantsImport(unittest.TestCase):
 
     def test_extents_that_do_not_fit(self):
         self.refuse([node("Add", ["a", "b"], "c")], [floats("a", [1, 2]), floats("b", [1, 2, 3])], "the extents 2 and 3")
-        self.refuse([node("Add", ["a", "b"], "c")], [floats("a", [1]), ints("b", [1])], "numbers and integers")
+        self.refuse([node("Add", ["a", "b"], "c")], [floats("a", [1]), ints("b", [1])], "it mixes floating-point numbers and integers")
         self.refuse([node("Concat", ["a", "b"], "c", integer("axis", 0))],
                     [floats("a", [1, 2], [1, 2]), floats("b", [1, 2, 3], [1, 3])], "different extents")
         self.refuse([node("Slice", ["a", "two", "two"], "c")], [floats("a", [1, 2]), ints("two", [0, 0])], "differ in number")

@@ -98,7 +98,7 @@ TEST_CASE("bench comparison: an epoch has the median and range of the runs that 
   CHECK(epoch_rows(result, true) ==
         TableRows{{"job", "1", "2", "3"}, {"job", "60.00 (50.00 to 70.00)", "70.00 (60.00 to 80.00)", "90.00 [1]"}});
   CHECK(epoch_rows(result, false)[1] == std::vector<std::string>{"job", "60.00", "70.00", "90.00 [1]"});
-  CHECK_THAT(table_notes(result), ContainsSubstring("[2] says that 2 runs"));
+  CHECK_THAT(table_notes(result), ContainsSubstring("[2] means that 2 runs"));
 }
 
 TEST_CASE("bench comparison: output without a target does not mention one") {

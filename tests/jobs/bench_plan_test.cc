@@ -85,7 +85,7 @@ TEST_CASE("bench plan: invalid, missing and repeated seeds are refused") {
   CHECK_THAT(refused_seeds("1,,2"), ContainsSubstring("'' is no seed"));
   CHECK_THAT(refused_seeds("1..x"), ContainsSubstring("'x' is no seed"));
   CHECK_THAT(refused_seeds("-1"), ContainsSubstring("'-1' is no seed"));
-  CHECK_THAT(refused_seeds("1..3,2"), ContainsSubstring("2 stands there twice"));
+  CHECK_THAT(refused_seeds("1..3,2"), ContainsSubstring("2 is given twice"));
   CHECK_THAT(refused_seeds("0..18446744073709551615"), ContainsSubstring("more than 1000 seeds"));
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("bench plan: the target is an accuracy and must be the same for all jo
   BenchRequest request = some_request();
   for (const double target : {1.01, 0.0, -0.5}) {
     request.target = target;
-    CHECK_THAT(refusal(request), ContainsSubstring("an accuracy lies above 0 and not above 1"));
+    CHECK_THAT(refusal(request), ContainsSubstring("an accuracy must be above 0 and at most 1"));
   }
   request.target = 99.0;
   CHECK_THAT(refusal(request), ContainsSubstring("did you mean 0.99?"));
@@ -146,7 +146,7 @@ TEST_CASE("bench plan: the error for an invalid variation names --vary") {
              ContainsSubstring("--vary synchronization=s_gd: error: 's_gd' is not an alternative of synchronization"));
   CHECK_THAT(refused_variation("training.batch_size"), ContainsSubstring("expected path=value,value"));
   CHECK_THAT(refused_variation("training.batch_size=16,"), ContainsSubstring("a value is missing"));
-  CHECK_THAT(refused_variation("training.batch_size=16,16"), ContainsSubstring("16 stands there twice"));
+  CHECK_THAT(refused_variation("training.batch_size=16,16"), ContainsSubstring("16 is given twice"));
   CHECK_THAT(refused_variation("training.seed=1,2"), ContainsSubstring("give the seeds with --seeds"));
   CHECK_THAT(refused_variation("training.target_accuracy=0.1"), ContainsSubstring("give the target with --target"));
   BenchRequest request = some_request();

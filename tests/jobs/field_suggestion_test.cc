@@ -33,16 +33,16 @@ TEST_CASE("another framework's name is answered with our name in the same messag
 
 TEST_CASE("another framework's name is answered with the field's path in a job") {
   for (const auto& [setting, meant] : std::vector<std::pair<std::string, std::string>>{
-           {"epochs=3", "no field 'epochs' in the job; its place in a job is 'training.max_epochs'"},
-           {"LR=0.1", "no field 'LR' in the job; its place in a job is 'learning_rate.base'"},
+           {"epochs=3", "no field 'epochs' in the job; its path in a job is 'training.max_epochs'"},
+           {"LR=0.1", "no field 'LR' in the job; its path in a job is 'learning_rate.base'"},
            {"synchronization=diloco{lr: 0.7}", "no field 'lr' in diloco; did you mean 'rate'?"},
            {"learning_rate.scheduler=cosine", "no field 'scheduler' in learning_rate; its fields are"},
-           {"lr=0.1", "no field 'lr' in the job; its place in a job is 'learning_rate.base'"},
+           {"lr=0.1", "no field 'lr' in the job; its path in a job is 'learning_rate.base'"},
            {"training.learning_rate=0.1",
-            "no field 'learning_rate' in training; its place in a job is "
+            "no field 'learning_rate' in training; its path in a job is "
             "'learning_rate.base'"},
-           {"training.weight_decay=0", "its place in a job is 'optimizer.<kind>.weight_decay'"},
-           {"training.with_learners=SQRT", "its place in a job is 'learning_rate.with_learners'"}}) {
+           {"training.weight_decay=0", "its path in a job is 'optimizer.<kind>.weight_decay'"},
+           {"training.with_learners=SQRT", "its path in a job is 'learning_rate.with_learners'"}}) {
     CAPTURE(setting);
     CHECK_THAT(refusal(std::string(kGoodJob), {setting}, engine::ErrorKind::kUsage), ContainsSubstring(meant));
   }
@@ -59,7 +59,7 @@ TEST_CASE("no suggestion for a different function, nor for a name with several m
   CHECK_THAT(refusal(std::string(kGoodJob), {"optimizer=lars"}, engine::ErrorKind::kUsage),
              !ContainsSubstring("did you mean"));
   CHECK_THAT(refusal(std::string(kGoodJob), {"training.kernel=3"}, engine::ErrorKind::kUsage),
-             !ContainsSubstring("its place in a job"));
+             !ContainsSubstring("its path in a job"));
 }
 
 TEST_CASE("suggestions ignore case and hyphens") {

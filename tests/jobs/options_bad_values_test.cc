@@ -57,7 +57,7 @@ TEST_CASE("drops of the learning rate must be complete and in order") {
       {"base: 0.01", "base: 1 multistep {}",
        "5:25: error: multistep has no drop; add one, as in drop { epoch: 8 factor: 0.1 }, or choose fixed {}"},
       {"base: 0.01", "base: 1 multistep { drop { epoch: 8 factor: 0.1 } drop { epoch: 8 factor: 0.1 } }",
-       "5:74: error: drops must be in ascending order: epoch 8 comes after epoch 8"},
+       "5:74: error: decay steps must be in ascending order: epoch 8 comes after epoch 8"},
       {"base: 0.01", "base: 1 multistep { drop { epoch: 0 factor: 0.1 } }",
        "5:44: error: epoch must be above 0, not 0"},
       {"base: 0.01", "base: 1 multistep { drop { epoch: 1 factor: 2 } }",
@@ -75,12 +75,12 @@ TEST_CASE("values of learning-rate schedules out of their range are refused") {
       schedule("inverse {}", "25: error: gamma is missing: how fast the rate falls, such as 0.1"),
       schedule("inverse { gamma: 0 }", "35: error: gamma must be in (0, 1000], not 0"),
       schedule("inverse { gamma: 1 power: -1 }", "44: error: power must be in (0, 100], not -1"),
-      schedule("step { factor: 1 }", "25: error: epochs is missing: the time between two drops, such as 10"),
+      schedule("step { factor: 1 }", "25: error: epochs is missing: the epochs between two decay steps, such as 10"),
       schedule("step { epochs: 1 }", "25: error: factor is missing: what the rate is multiplied by, such as 0.1"),
       schedule("step { epochs: 0 factor: 1 }", "32: error: epochs must be in [0.001, 1000000], not 0"),
       schedule("step { epochs: 1 factor: 0 }", "42: error: factor must be in (0, 1], not 0"),
       schedule("exponential {}",
-               "25: error: factor is missing: what the rate is multiplied by in an epoch, such as 0.9"),
+               "25: error: factor is missing: the factor of the learning rate for each epoch, such as 0.9"),
       schedule("exponential { factor: 1.1 }", "39: error: factor must be in (0, 1], not 1.1"),
       schedule("polynomial { epochs: 0 }", "38: error: epochs must be in (0, 1000000], not 0"),
       schedule("polynomial { power: 0 }", "38: error: power must be in (0, 100], not 0"),
@@ -138,7 +138,7 @@ TEST_CASE("a warm-up must end before the job and before the first drop") {
       schedule("warm_up { epochs: 10 }",
                "35: error: the warm-up of 10 epochs must end before the job, which takes 10 epochs"),
       schedule("warm_up { epochs: 2 } multistep { drop { epoch: 2 factor: 1 } }",
-               "66: error: the drop at epoch 2 comes before the end of the warm-up, at epoch 2"),
+               "66: error: the decay step at epoch 2 comes before the end of the warm-up, at epoch 2"),
   });
   // The schedule's remaining epochs follow from the warm-up, so there is no error for them.
   const std::string text = refusal(changed("base: 0.01", "base: 1 cosine {} warm_up { epochs: 11 }"));
@@ -224,9 +224,8 @@ TEST_CASE("text that cannot name a file is refused") {
       {"\"job\"", "\"\\377\"", "1:1: error: name is not valid UTF-8"},
       {"\"job\"", "\"a\\nb\"", "1:1: error: name holds a control character"},
       {"\"job\"", "\"../up\"",
-       "1:1: error: name names a directory: letters, digits, '-', '_' and '.', not starting with '.'; '../up' is not "
-       "of "
-       "that form"},
+       "1:1: error: name becomes the name of a directory: use only letters, digits, '-', '_' and '.', and do not "
+       "start with '.'; '../up' breaks this rule"},
       {"digits {}", "mnist { directory: \"\" }", "3:16: error: directory is empty; '.' is the data root itself"},
   });
   CHECK_THAT(refusal("devices: \"cpu\xff\"\n" + std::string(kGoodJob)),

@@ -139,8 +139,8 @@ TEST_CASE("a job chooses how image files become pixels") {
 TEST_CASE("missing fields for image files are errors, and nothing is derived from invalid ones") {
   const auto images = [](const std::string& text) { return said_of("data { images { " + text + " } }"); };
   CHECK(images("classes: 2 decoding { height: 28 width: 28 }") ==
-        "job.txtpb:3:8: error: directory is missing: what holds the files, below the data root; '.' is the data root "
-        "itself");
+        "job.txtpb:3:8: error: directory is missing; set it to the folder of the files, below the data root ('.' is "
+        "the data root itself)");
   CHECK(images("directory: \"a\" decoding { height: 28 width: 28 }") ==
         "job.txtpb:3:8: error: classes is missing: how many classes the images have");
   CHECK(images("directory: \"a\" classes: 2 decoding { width: 28 }") ==
@@ -244,9 +244,8 @@ TEST_CASE("random crops of images of one size are made by the training step") {
 
 TEST_CASE("random crops of files need a size for the test images") {
   const std::string images = "data { images { directory: \"a\" classes: 2 decoding { height: 28 width: 28 } } ";
-  CHECK(
-      said_of(images + "augmentation { random_resized_crop {} } }") ==
-      "job.txtpb:3:94: error: random_resized_crop needs data.images.decoding.resize, which test images are brought to");
+  CHECK(said_of(images + "augmentation { random_resized_crop {} } }") ==
+        "job.txtpb:3:94: error: random_resized_crop needs data.images.decoding.resize, the size of test images");
   CHECK_THAT(refusal(with_data(images + "augmentation { random_resized_crop { min_area: 0 } } }")),
              ContainsSubstring("error: min_area must be in [0.01, 1], not 0"));
 }
@@ -286,9 +285,9 @@ TEST_CASE("errors for ratings say what is wrong and what to do") {
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40, 3]"), ContainsSubstring("with 2 columns of ids"));
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40] test_ids: \"\""), ContainsSubstring("test_ids is empty"));
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40]", "augmentation { padding: 1 } "),
-             ContainsSubstring("augmentation is for images, and ratings are none"));
+             ContainsSubstring("augmentation is for images, and ratings are not images"));
   CHECK_THAT(said("directory: \"d\" sizes: [50, 40]", "normalization { mean: 0.5 } "),
-             ContainsSubstring("normalization is for images, and ratings are none"));
+             ContainsSubstring("normalization is for images, and ratings are not images"));
   CHECK_THAT(refusal(with_ratings("directory: \"d\" sizes: [50, 40]"), {"training.target_accuracy=0.9"},
                      engine::ErrorKind::kUsage),
              ContainsSubstring("target_accuracy is for classifiers, and ratings are numbers; remove it"));

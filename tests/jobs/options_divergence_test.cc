@@ -65,9 +65,10 @@ TEST_CASE("a job too short to tell a spike of its loss is a warning") {
   training.batch_size = 512;  // windows of 32 mini-batches
   training.max_epochs = 11;
   CHECK(spike_warning(training, 32).empty());
-  CHECK_THAT(spike_warning(training, 31), ContainsSubstring("by 11 windows of 32 mini-batches, and the run has 10"));
+  CHECK_THAT(spike_warning(training, 31), ContainsSubstring("needs 11 windows of 32 mini-batches, and the run has 10"));
   training.batch_size = 8;  // windows of 128
-  CHECK_THAT(spike_warning(training, 127), ContainsSubstring("by 11 windows of 128 mini-batches, and the run has 10"));
+  CHECK_THAT(spike_warning(training, 127),
+             ContainsSubstring("needs 11 windows of 128 mini-batches, and the run has 10"));
   CHECK(spike_warning(training, 128).empty());
 }
 

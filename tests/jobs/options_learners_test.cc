@@ -101,7 +101,7 @@ TEST_CASE("a schedule of learners is read, and a run with bounds writes one") {
 TEST_CASE("an impossible schedule of learners is refused") {
   for (const auto& [schedule, message] : std::vector<std::pair<std::string, std::string>>{
            {"schedule {}", "the schedule has no step"},
-           {"schedule { step { at_batch: 3 learners: 2 } }", "the first step stands at mini-batch 0, not 3"},
+           {"schedule { step { at_batch: 3 learners: 2 } }", "the first step must be at mini-batch 0, not 3"},
            {"schedule { step { learners: 2 } step { at_batch: 0 learners: 1 } }", "0 does not follow 0"},
            {"schedule { step { learners: 2 } step { at_batch: -4 learners: 1 } }", "-4 does not follow 0"},
            {"schedule { step { learners: 0 } }", "learners[0] must be in [1, 1024], not 0"},

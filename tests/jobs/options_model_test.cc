@@ -42,7 +42,7 @@ TEST_CASE("padding behind the last pixel must fit the rest of the window") {
   CHECK_THAT(said("max_pool { kernel: 3 extra_padding: 1 ceil_mode: true }"),
              ContainsSubstring("layer 'a': ceil_mode chooses the padding behind the last pixel"));
   CHECK_THAT(said("max_pool { kernel: 3 padding: 1 extra_padding: 2 }"),
-             ContainsSubstring("padding and extra_padding must be smaller than the kernel together"));
+             ContainsSubstring("the sum of padding and extra_padding must be smaller than the kernel"));
   CHECK_THAT(said("conv { filters: 1 kernel: 3 extra_padding: -1 }"),
              ContainsSubstring("layer 'a': extra_padding must be at least 0, which leaves no padding there, not -1"));
   CHECK_THAT(said("max_pool { kernel: 3 padding: 1 extra_padding_height: 0 extra_padding_width: -2 }"),

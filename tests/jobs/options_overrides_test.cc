@@ -169,7 +169,7 @@ TEST_CASE("overrides: --set of an invalid value is refused") {
   CHECK_THAT(usage({"model.zoo.mlp={hidden: []}"}), ContainsSubstring("hidden is an empty list"));
   CHECK_THAT(usage({"devices=[]"}), ContainsSubstring("--set devices=[]: error: devices is an empty list"));
   CHECK_THAT(usage({"training.batch_size="}), ContainsSubstring("the value is missing"));
-  CHECK_THAT(usage({"training.batch_size=16 max_epochs: 3"}), ContainsSubstring("more than one value"));
+  CHECK_THAT(usage({"training.batch_size=16 max_epochs: 3"}), ContainsSubstring("must be a single value"));
   CHECK_THAT(usage({"training={bach_size: 3}"}), ContainsSubstring("no field 'bach_size' in training"));
   CHECK_THAT(usage({"name=a\xff"}), ContainsSubstring("name is not valid UTF-8"));
 }

@@ -370,9 +370,9 @@ TEST_CASE("valid settings that may surprise give warnings") {
              ContainsSubstring("learning rate shrinks"));
   CHECK_THAT(
       warnings({"learning_rate.multistep.drop={epoch: 10 factor: 0.1}"}),
-      ContainsSubstring("the drop of the learning rate at epoch 10 never happens: the job ends after 10 epochs"));
+      ContainsSubstring("the decay step of the learning rate at epoch 10 never happens: the job ends after 10 epochs"));
   CHECK_THAT(warnings({"learning_rate.step={epochs: 8 factor: 0.1}", "learning_rate.warm_up.epochs=2"}),
-             ContainsSubstring("the drop of the learning rate at epoch 10 never happens"));
+             ContainsSubstring("the decay step of the learning rate at epoch 10 never happens"));
   CHECK_THAT(
       warnings({"learning_rate.cosine.epochs=20"}),
       ContainsSubstring("the learning rate's cosine schedule ends at epoch 20, but the job ends after 10 epochs"));

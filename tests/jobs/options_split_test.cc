@@ -95,18 +95,18 @@ TEST_CASE("axes that the devices cannot divide are refused") {
   text.replace(text.find("units: 30"), 9, "units: 31");
   // One device takes the whole layers, so the setting of the devices is to blame.
   const std::string said = refusal(text, two_devices(), engine::ErrorKind::kUsage);
-  CHECK_THAT(said,
-             ContainsSubstring(
-                 "layer 'hidden': split: COLUMNS divides 31 units over 2 devices, which leaves a rest; change the "
-                 "number of units or of devices"));
-  CHECK_THAT(said, ContainsSubstring("layer 'logits': split: ROWS divides 31 inputs over 2 devices"));
+  CHECK_THAT(said, ContainsSubstring("layer 'hidden': split: COLUMNS cannot divide 31 units equally over 2 devices; "
+                                     "change the number of units or of devices"));
+  CHECK_THAT(said, ContainsSubstring("layer 'logits': split: ROWS cannot divide 31 inputs equally over 2 devices"));
   // A run of several processes divides the layers over the devices of all.
   const ParsedJob job(SourceText("job.txtpb", text));
   CHECK_NOTHROW(job.read(two_devices(), {.processes = 2}));
   const auto of_two_hosts = [&] { job.read(two_devices(), {.processes = 4, .hosts = 2}); };
-  CHECK_THROWS_WITH(of_two_hosts(), ContainsSubstring("COLUMNS divides 31 units over 4 devices of 4 processes"));
+  CHECK_THROWS_WITH(of_two_hosts(),
+                    ContainsSubstring("COLUMNS cannot divide 31 units equally over 4 devices of 4 processes"));
   const auto of_three = [&] { job.read(two_devices(), {.processes = 3, .devices = 3}); };
-  CHECK_THROWS_WITH(of_three(), ContainsSubstring("COLUMNS divides 31 units over 3 devices of 3 processes"));
+  CHECK_THROWS_WITH(of_three(),
+                    ContainsSubstring("COLUMNS cannot divide 31 units equally over 3 devices of 3 processes"));
 }
 
 TEST_CASE("the memory of a device is a positive number") {

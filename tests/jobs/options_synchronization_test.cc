@@ -49,7 +49,7 @@ TEST_CASE("an unknown scheme is refused, and the error suggests the nearest one"
       {"local_sdg {}", "local_sdg", "no field 'local_sdg' in synchronization; did you mean 'local_sgd'?"},
       {"ssgd {}", "ssgd", "no field 'ssgd' in synchronization; did you mean 's_sgd'?"},
       {"switch { at_epoch: 1 slowmo {} }", "slowmo", "no field 'slowmo' in switch; did you mean 'slow_mo'?"},
-      {"sma {} s_sgd {}", "s_sgd", "'s_sgd' cannot stand beside 'sma'; remove one of them"},
+      {"sma {} s_sgd {}", "s_sgd", "'s_sgd' and 'sma' exclude each other; remove one of them"},
   });
   CHECK_THAT(refusal(with("adam {}")),
              ContainsSubstring("sma, ea_sgd, s_sgd, local_sgd, bmuf, slow_mo, diloco, lookahead, swap, "
@@ -106,7 +106,7 @@ TEST_CASE("parameters of every scheme that are out of bounds are refused") {
       {"async_sgd { staleness: 0 warm_start_epochs: 10 }", "warm_start_epochs: 10", "warm_start_epochs must be in"},
       {"switch { at_epoch: 2 async_sgd { staleness: -3 } }", "staleness: -3", "staleness must be in [0, 1000], not -3"},
       {"switch { at_epoch: 2 async_sgd { warm_start_epochs: 1 } }", "warm_start_epochs: 1",
-       "a switch to async_sgd has no warm start, because the scheme before it is one; remove warm_start_epochs"},
+       "warm_start_epochs has no effect in a switch; remove it"},
       {"async_sgd {} switch { at_epoch: 0.5 swap {} }", "at_epoch: 0.5",
        "switches must ascend: epoch 0.5 does not follow 1, where the warm start of async_sgd ends (warm_start_epochs)"},
   });
@@ -277,18 +277,19 @@ TEST_CASE("switches without a time or a scheme are refused") {
       {"switch { local_sgd {} }", "switch", "the switch does not say when; add at_epoch"},
       {"switch { at_epoch: 1 }", "switch",
        "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }"},
-      {"switch { at_epoch: 1 at_drop: 1 sma {} }", "at_drop: 1", "'at_drop' cannot stand beside 'at_epoch'"},
-      {"switch { at_epoch: 1 sma {} swap {} }", "swap", "'swap' cannot stand beside 'sma'"},
-      {"switch { at_drop: 1 sma {} }", "at_drop: 1", "the learning rate has no drop 1: at_drop counts the drops"},
+      {"switch { at_epoch: 1 at_drop: 1 sma {} }", "at_drop: 1", "'at_drop' and 'at_epoch' exclude each other"},
+      {"switch { at_epoch: 1 sma {} swap {} }", "swap", "'swap' and 'sma' exclude each other"},
+      {"switch { at_drop: 1 sma {} }", "at_drop: 1",
+       "the learning rate has no decay step 1: at_drop counts the decay steps"},
   });
 }
 
 TEST_CASE("switches that are out of order or outside the run are refused") {
   check_all({
       {"switch { at_epoch: 0 sma {} }", "at_epoch: 0",
-       "a switch stands after the start: at_epoch must be above 0, not 0"},
+       "a switch must come after the start: at_epoch must be above 0, not 0"},
       {"switch { at_epoch: -2 sma {} }", "at_epoch: -2",
-       "a switch stands after the start: at_epoch must be above 0, not -2"},
+       "a switch must come after the start: at_epoch must be above 0, not -2"},
       {"switch { at_epoch: nan sma {} }", "at_epoch: nan", "at_epoch must be a finite number, not nan"},
       {"switch { at_epoch: inf sma {} }", "at_epoch: inf", "at_epoch must be a finite number; the largest is"},
       {"switch { at_epoch: 10 sma {} }", "at_epoch: 10",
@@ -315,7 +316,7 @@ TEST_CASE("a switch may be placed at a drop of the learning rate") {
   CHECK(parse(job("at_drop: 2", "step { epochs: 3 factor: 0.1 }")).switches.at(0).at_epoch == 6.0);
   for (const std::string at : {"at_drop: 3", "at_drop: 0", "at_drop: -1"}) {
     CAPTURE(at);
-    CHECK_THAT(refusal(job(at, multistep)), StartsWith("job.txtpb:7:28: error: the learning rate has no drop "));
+    CHECK_THAT(refusal(job(at, multistep)), StartsWith("job.txtpb:7:28: error: the learning rate has no decay step "));
   }
   CHECK_THAT(refusal(job("at_drop: 4", "step { epochs: 3 factor: 0.1 }")),
              StartsWith("job.txtpb:7:28: error: ") && ContainsSubstring("10 epochs"));
@@ -371,14 +372,14 @@ TEST_CASE("a switch after the start of the last round is a warning") {
 TEST_CASE("a switch cannot add learners") {
   check_all({
       {"switch { at_epoch: 1 learners: 3 sma {} }", "learners: 3",
-       "the learners of a switch must be in [1, 2], the number before it, not "
+       "the learners of a switch must be in [1, 2], because a switch cannot add learners; it is "
        "3"},
       {"switch { at_epoch: 1 learners: 0 sma {} }", "learners: 0",
-       "the learners of a switch must be in [1, 2], the number before it, not "
+       "the learners of a switch must be in [1, 2], because a switch cannot add learners; it is "
        "0"},
       {"switch { at_epoch: 1 learners: 1 sma {} } switch { at_epoch: 2 swap {} } switch { at_epoch: 3 learners: 2 sma "
        "{} }",
-       "learners: 2", "the learners of a switch must be in [1, 1], the number before it, not 2"},
+       "learners: 2", "the learners of a switch must be in [1, 1], because a switch cannot add learners; it is 2"},
   });
   const JobOptions job = parse(with("switch { at_epoch: 1 learners: 2 swap {} } switch { at_epoch: 2 sma {} }"));
   CHECK(job.switches.at(0).learners_per_device == std::vector<int>(job.devices.size(), 2));

@@ -6,7 +6,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr const char* kStops = "\nReading stops at the first mistake of this kind; there may be more behind it.";
+constexpr const char* kStops = "\nReading stops at the first error of this kind; there may be more after it.";
 
 std::string repeated(const std::string& text, int times) {
   std::string result;
@@ -46,7 +46,7 @@ TEST_CASE("the error for an unknown field shows its right place, or the valid fi
   CHECK_THAT(refusal("batch_size: 3"), ContainsSubstring("no field 'batch_size' in the job; did you mean "
                                                          "'training.batch_size'?"));
   CHECK_THAT(refusal("training { momentum: 3 }"),
-             ContainsSubstring("no field 'momentum' in training; its place in a job is 'optimizer.<kind>.momentum'"));
+             ContainsSubstring("no field 'momentum' in training; its path in a job is 'optimizer.<kind>.momentum'"));
   CHECK_THAT(refusal("training { xyzzy: 3 }"),
              ContainsSubstring("no field 'xyzzy' in training; its fields are batch_size, max_epochs, target_accuracy, "
                                "seed"));
@@ -76,7 +76,7 @@ TEST_CASE("the error for a value of the wrong type shows its position") {
   };
   CHECK(first_line("max_epochs: 10", "batch_size: 3") == "job.txtpb:4:27: error: 'batch_size' is given more than once");
   CHECK(first_line("digits {}", "digits {} mnist {}") ==
-        "job.txtpb:3:18: error: 'mnist' cannot stand beside 'digits'; remove one of them");
+        "job.txtpb:3:18: error: 'mnist' and 'digits' exclude each other; remove one of them");
   CHECK(first_line("32", "\"32\"") == "job.txtpb:4:24: error: expected an integer, not \"32\"");
   CHECK(first_line("32", "32.5") == "job.txtpb:4:24: error: expected an integer, not 32.5");
   CHECK(first_line("32", "99999999999") ==
@@ -105,8 +105,8 @@ TEST_CASE("parsing stops at errors from which it cannot recover") {
   CHECK(first_line("batch_size:", "batch_size") == "job.txtpb:4:23: error: expected ':', found '32'");
   CHECK(first_line("2 } }\n", "2 }\n") == "job.txtpb:7:1: error: the text ends within a message; is a '}' missing?");
   CHECK(first_line("\"job\"", "\xE2\x80\x9Cjob\xE2\x80\x9D") ==
-        "job.txtpb:1:7: error: outside of quotes only ASCII characters can stand; are these typographic quotes, or an "
-        "accent?");
+        "job.txtpb:1:7: error: outside of quotes only ASCII characters are allowed; are these typographic quotes, or "
+        "an accent?");
   CHECK(first_line("0.01", "0,01") == "job.txtpb:5:25: error: '0,01': a fraction is written 0.01, and a list [0, 01]");
   CHECK(first_line("lenet {}", "mlp { hidden: 3, 4 }") ==
         "job.txtpb:2:32: error: '3,4': a fraction is written 3.4, and a list [3, 4]");
@@ -132,7 +132,7 @@ TEST_CASE("parsing continues after invalid values, repeated fields and unknown f
   for (const char* said :
        {"job.txtpb:1:7: error: expected text in quotes, not 3\n",
         "job.txtpb:2:33: error: expected an integer, not \"x\"\n",
-        "job.txtpb:3:18: error: 'mnist' cannot stand beside 'digits'",
+        "job.txtpb:3:18: error: 'mnist' and 'digits' exclude each other",
         "job.txtpb:4:11: error: training is a message: expected '{' and its fields, not 7\n",
         "job.txtpb:5:23: error: expected a number, not fast\n", "job.txtpb:5:43: error: 'SQR' is not a value of",
         "job.txtpb:5:47: error: no field 'bas' in learning_rate", "job.txtpb:6:33: error: 'momentum' is given more",

@@ -71,8 +71,8 @@ TEST_CASE("wrong files of a validation set are refused at their position") {
              ContainsSubstring("job.txtpb:4:1: error: validation names the training set, 'train': the run would be "
                                "judged by examples that it has learned"));
   CHECK_THAT(said_of(with_data(images + "validation: './test/' } }")),
-             ContainsSubstring("job.txtpb:4:1: error: validation names the test set, './test/': the run would choose "
-                               "its model by it"));
+             ContainsSubstring("job.txtpb:4:1: error: validation names the test set, './test/', but the test set "
+                               "must not choose the model"));
   CHECK_THAT(said_of(with_data(images + "test: 'val' validation: 'val' } }")),
              ContainsSubstring("job.txtpb:4:13: error: validation names the test set"));
   CHECK_THAT(said_of(with_data("data { tfrecord { directory: 'a' classes: 10 validation: 'test-*'\n"

@@ -332,7 +332,7 @@ TEST_CASE("console: singular and plural of epochs and examples") {
   start.dropped_examples = 1;
   console.reporter.on_start(start);
   CHECK_THAT(console.messages.text(),
-             ContainsSubstring("after 1 epoch\n") && ContainsSubstring("drops its last 1 example:"));
+             ContainsSubstring("after 1 epoch\n") && ContainsSubstring("drops its last 1 example, "));
   RunSummary summary = some_summary();
   summary.epochs = 1;
   console.reporter.on_finish(summary);

@@ -22,7 +22,7 @@ TEST_CASE("wrong lists of seeds are refused with a reason") {
                                                        {"3..1", "3..1 is empty"},
                                                        {"010", "010 has a leading zero"},
                                                        {"1..010", "010 has a leading zero"},
-                                                       {"1..3,2", "2 stands there twice"},
+                                                       {"1..3,2", "2 is given twice"},
                                                        {"1..1001", "more than 1000 seeds"},
                                                        {"18446744073709551616", "is no seed"}};
   for (const auto& [text, reason] : wrong) CHECK_THROWS_WITH(parse_seeds(text), ContainsSubstring(reason));

@@ -160,8 +160,8 @@ TEST_CASE("process exchange: a process that is in another exchange is named") {
       messages[static_cast<std::size_t>(world.rank())] = error.what();
     }
   });
-  CHECK_THAT(messages[0], ContainsSubstring("rank 1 on host here is in another exchange than rank 0"));
-  CHECK_THAT(messages[1], ContainsSubstring("rank 0 on host here is in another exchange than rank 1"));
+  CHECK_THAT(messages[0], ContainsSubstring("rank 1 on host here runs another all-gather or all-to-all than rank 0"));
+  CHECK_THAT(messages[1], ContainsSubstring("rank 0 on host here runs another all-gather or all-to-all than rank 1"));
 }
 
 TEST_CASE("process exchange: a dead process is named, and all devices fail") {

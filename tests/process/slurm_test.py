@@ -112,7 +112,7 @@ class Slurm(ProcessCase):
         words = [PROGRAM, "train", "job.txtpb", "--quiet", "--output", "lonely"]
         code, _, errors = srun(self.root, 2, *words, options=["--mpi=none"])
         self.assertEqual(code, 2, errors)
-        self.assertEqual(errors.count("arbalest: error: srun has started 2 processes, but not told MPI"), 1, errors)
+        self.assertEqual(errors.count("arbalest: error: srun has started 2 processes without MPI"), 1, errors)
         self.assertFalse((self.root / "lonely").exists())
 
     @unittest.skipIf(shutil.which("mpicxx.mpich") is None, "MPICH's compiler is not installed")

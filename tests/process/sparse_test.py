@@ -107,7 +107,7 @@ class SparseOverProcesses(ProcessCase):
     def test_hogwild_and_a_trace_are_refused(self):
         told = "hogwild.txtpb:4:19: error: synchronization.hogwild: the learners of hogwild share the memory of one process"
         self.refused(3, told, job="hogwild.txtpb")
-        self.refused(2, "--trace needs learners with streams of tasks", "--trace", "trace.json")
+        self.refused(2, "--trace records task streams", "--trace", "trace.json")
 
     def test_a_dry_run(self):
         words = ["job.txtpb", "--data-root", ".", "--dry-run"]

@@ -125,7 +125,7 @@ TEST_CASE("inspecting a job with a plateau says that its plan holds until the fi
         .schedule_note;
   };
   CHECK_THAT(note("plateau { factor: 0.5 patience: 2 }"),
-             ContainsSubstring("until the first drop; whenever 3 epochs in a row do not improve the score, it is "
+             ContainsSubstring("until the first decay step; whenever 3 epochs in a row do not improve the score, it is "
                                "multiplied by 0.5"));
   CHECK(note("").empty());
 }

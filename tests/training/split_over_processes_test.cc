@@ -97,10 +97,11 @@ TEST_CASE("split jobs that several processes cannot divide are refused by all", 
   const std::string cpu = "devices=\"cpu\"";
   CHECK(refusals(split_job(20), 2, {cpu}) == std::vector<std::string>(2));
   for (const std::string& text : refusals(split_job(21), 2, {cpu})) {
-    CHECK_THAT(text, ContainsSubstring("job.txtpb:1:") &&
-                         ContainsSubstring("layer 'hidden': split: COLUMNS divides 21 units over 2 devices of 2 "
-                                           "processes, which leaves a rest") &&
-                         ContainsSubstring("layer 'logits': split: ROWS divides 21 inputs over 2 devices"));
+    CHECK_THAT(
+        text, ContainsSubstring("job.txtpb:1:") &&
+                  ContainsSubstring("layer 'hidden': split: COLUMNS cannot divide 21 units equally over 2 devices of 2 "
+                                    "processes; change the number") &&
+                  ContainsSubstring("layer 'logits': split: ROWS cannot divide 21 inputs equally over 2 devices"));
   }
   // All mistakes of the job are told at once.
   for (const std::string& text : refusals(split_job(21), 2, {cpu, "training.max_epochs=0"})) {

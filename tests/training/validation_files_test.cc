@@ -311,7 +311,7 @@ TEST_CASE("the forecast says that only the files tell the size of a validation s
   CHECK(warnings("cifar10 { validation: 'data_batch_5.bin' }").empty());
   const std::vector<std::string> own = warnings("cifar10 { validation: 'mine.bin' }");
   REQUIRE(own.size() == 1);
-  CHECK_THAT(own[0], ContainsSubstring("only the files say how many examples the validation set holds"));
+  CHECK_THAT(own[0], ContainsSubstring("the number of examples of the validation set is known only from the files"));
   const auto bytes = [](const std::string& data) { return jobs::inspect(parse(job_text(data))).dataset_bytes; };
   CHECK(bytes("cifar10 { validation: 'data_batch_5.bin' }") == bytes("cifar10 {}"));
   CHECK(bytes("cifar10 { validation: 'mine.bin' }") == bytes("cifar10 {}"));

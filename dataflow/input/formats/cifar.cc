@@ -156,8 +156,8 @@ std::unique_ptr<ByteImages> load_cifar(const CifarSource& source, Split split, s
     }
   }
   if (!others.empty()) {
-    warnings.push_back(fmt::format("{}: {}; get them again unless they were made so", source.directory.string(),
-                                   fmt::join(others, ", ")));
+    warnings.push_back(fmt::format("{}: {}; get them again unless these numbers are intended",
+                                   source.directory.string(), fmt::join(others, ", ")));
   }
   return std::make_unique<ByteImages>(fmt::format("{} {}", name, name_of(split)), cifar_description(source.version),
                                       source.normalization, reader.take_pixels(), reader.take_labels());

@@ -160,7 +160,7 @@ void check_disjoint(const ImageFilesSource& source, const FilesByClass& other, c
   for (const auto& [folder, files] : validation) {
     for (const fs::path& file : files) {
       if (!known.contains(file.lexically_normal())) continue;
-      fail(ErrorKind::kData, "{}: {} is in {}, too: a run is judged by images of no other set; list it in one of them",
+      fail(ErrorKind::kData, "{}: {} is also in {}; the sets must not share images: list it in one of them only",
            (source.directory / source.validation).string(), file.string(), (source.directory / name).string());
     }
   }

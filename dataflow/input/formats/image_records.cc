@@ -37,8 +37,8 @@ void check_other_patterns(const ImageRecordsSource& source, const std::vector<fs
     for (const fs::path& shard : shards) {
       if (!matches(pattern, shard.filename().string())) continue;
       fail(ErrorKind::kData,
-           "{}: this shard is one of '{}' and one of '{}', which must be different sets; change a pattern, or rename "
-           "the file",
+           "{}: this shard matches both '{}' and '{}', but two sets must not share a shard; change a pattern, or "
+           "rename the file",
            shard.string(), source.pattern, pattern);
     }
   }

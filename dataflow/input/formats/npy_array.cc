@@ -31,14 +31,14 @@ std::string read_header_text(InputFile& file) {
   std::array<std::uint8_t, 8> start{};  // magic, major and minor version
   file.read(start, "magic number");
   if (!std::equal(kMagic.begin(), kMagic.end(), start.begin()) || start[6] < 1 || start[6] > 3) {
-    fail(ErrorKind::kData, "{}: is no .npy file, or of a version that is not known", file.path().string());
+    fail(ErrorKind::kData, "{}: is not an .npy file, or has an unknown version", file.path().string());
   }
   std::array<std::uint8_t, 4> length{};
   file.read(std::span(length).first(start[6] == 1 ? 2 : 4), "length of the header");
   const std::size_t bytes =
       length[0] | std::size_t{length[1]} << 8U | std::size_t{length[2]} << 16U | std::size_t{length[3]} << 24U;
   if (bytes > kLongestHeader) {
-    fail(ErrorKind::kData, "{}: its header of {} bytes is too long to be true", file.path().string(), bytes);
+    fail(ErrorKind::kData, "{}: its header cannot have {} bytes", file.path().string(), bytes);
   }
   std::vector<std::uint8_t> text(bytes);
   file.read(text, "header");
@@ -49,7 +49,7 @@ std::string read_header_text(InputFile& file) {
 std::string value_of(const std::string& text, const char* key, const std::regex& pattern, const InputFile& file) {
   std::smatch match;
   if (std::regex_search(text, match, pattern)) return match[1];
-  fail(ErrorKind::kData, "{}: its header says no '{}' that is known: {}", file.path().string(), key,
+  fail(ErrorKind::kData, "{}: its header has no valid '{}': {}", file.path().string(), key,
        text.substr(0, text.find('\n')));
 }
 
@@ -144,7 +144,7 @@ NpyHeader read_npy_header(InputFile& file) {
   }
   header.type = header.type.substr(1, header.type.size() - 2);
   if (header.type.find('O') != std::string::npos) {
-    fail(ErrorKind::kData, "{}: holds pickled Python objects, which are programs and no data; save an array of numbers",
+    fail(ErrorKind::kData, "{}: holds pickled Python objects, which are programs, not data; save an array of numbers",
          file.path().string());
   }
   if (value_of(text, "fortran_order", kOrder, file) == "True") {
@@ -158,7 +158,7 @@ NpyHeader read_npy_header(InputFile& file) {
       ++at;
       continue;
     }
-    if (error != std::errc()) fail(ErrorKind::kData, "{}: its shape ({}) cannot be true", file.path().string(), shape);
+    if (error != std::errc()) fail(ErrorKind::kData, "{}: its shape ({}) is impossible", file.path().string(), shape);
     header.shape.push_back(extent);
     at = end;
   }

@@ -118,7 +118,7 @@ ExifOrientation entry_value(Bytes exif, std::size_t at, ByteOrder order) {
   const std::uint32_t type = *number_at(exif, at + 2, 2, order);
   const std::uint32_t count = *number_at(exif, at + 4, 4, order);
   const std::size_t size = type == kByte ? 1 : type == kShort ? 2 : type == kLong ? 4 : 0;
-  if (size == 0 || count != 1) return {1, "it is not one whole number"};
+  if (size == 0 || count != 1) return {1, "it must be one integer"};
   const std::uint32_t value = *number_at(exif, at + 8, size, order);
   if (value < 1 || value > 8) return {1, fmt::format("it is {}, which is not in [1, 8]", value)};
   return {static_cast<int>(value)};
@@ -133,7 +133,7 @@ ExifOrientation parse_exif(std::span<const std::uint8_t> exif) {
   const ByteOrder order = is_big ? ByteOrder::kBig : ByteOrder::kLittle;
   const std::optional<std::uint32_t> first = number_at(exif, 4, 4, order);
   if (!first || (!is_big && !holds(exif, 0, "II")) || number_at(exif, 2, 2, order) != 42U) {
-    return {1, "the EXIF data is none"};
+    return {1, "the EXIF data has no valid header"};
   }
   const std::optional<std::uint32_t> entries = number_at(exif, *first, 2, order);
   if (!entries) return {1, "the EXIF data ends early"};

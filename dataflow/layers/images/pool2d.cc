@@ -26,12 +26,12 @@ engine::Window Pool2dLayer::place(const Shape& input) const {
   const engine::Extent2d& kernel = options_.window.kernel;
   const engine::Extent2d after = engine::padding_after(options_.window);
   if (options_.window.padding.height >= kernel.height || options_.window.padding.width >= kernel.width) {
-    throw LayerError("padding", "padding must be smaller than the kernel, or windows lie in nothing");
+    throw LayerError("padding", "padding must be smaller than the kernel, or some windows cover only padding");
   }
   if (after.height >= kernel.height || after.width >= kernel.width) {
     throw LayerError("extra_padding",
-                     "padding and extra_padding must be smaller than the kernel together, or windows "
-                     "lie in nothing");
+                     "the sum of padding and extra_padding must be smaller than the kernel, or some windows cover only "
+                     "padding");
   }
   engine::Window window = options_.window;
   if (options_.ceil_mode && input.rank() == 4) {
@@ -45,9 +45,10 @@ Shape Pool2dLayer::output_shape(std::span<const Shape> inputs) const {
   const engine::Window window = place(inputs[0]);
   if (options_.ceil_mode && options_.count_padding && window.padding != engine::Extent2d{0, 0} &&
       window.extra_padding != engine::Extent2d{0, 0}) {
-    throw LayerError("count_padding",
-                     "a window stands out over the padding, and what lies there is none; leave out count_padding or "
-                     "ceil_mode, or choose a kernel that fits");
+    throw LayerError(
+        "count_padding",
+        "with ceil_mode the last window extends past the padding, where count_padding has nothing to count; leave "
+        "out count_padding or ceil_mode, or choose a kernel that fits");
   }
   return engine::window_output_shape(inputs[0], window, inputs[0][1]);
 }

@@ -67,7 +67,7 @@ void ProcessPieces::exchange(const ExchangeSizes& sizes) {
     Header theirs;
     std::memcpy(theirs.data(), processes_[p].incoming.data(), sizeof theirs);
     if (theirs == header) continue;
-    fail(ErrorKind::kPeer, "internal error: {} is in another exchange than rank {}; please report this",
+    fail(ErrorKind::kPeer, "internal error: {} runs another all-gather or all-to-all than rank {}; please report this",
          world_.place(static_cast<int>(p)), own_);
   }
 }

@@ -51,7 +51,7 @@ void NcclExchange::connect(const std::vector<int>& ordinals) {
 }
 
 ncclComm_t NcclExchange::communicator(int rank) const {
-  if (!communicators_.are_open()) fail(ErrorKind::kPeer, "another device of the exchange between devices has failed");
+  if (!communicators_.are_open()) fail(ErrorKind::kPeer, "another device of the all-gather or all-to-all has failed");
   return communicators_.at(local(rank));
 }
 

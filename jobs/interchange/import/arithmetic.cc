@@ -112,7 +112,7 @@ void add_constant(GraphImport& graph, NodeReader& node, const Value& value, cons
   }
   const Tensor x = graph.as_tensor(node, value);
   std::optional<std::vector<float>> values = per_channel(constant, x);
-  if (!values) refuse("it adds a constant that has not one number for each channel");
+  if (!values) refuse("the constant that it adds must have one value per channel");
   for (float& each : *values) each *= sign;
   if (become_bias(graph, node, x, constant, *values) || shift_features(graph, node, x, *values)) return;
   if (constant.is_single() && sign * constant.numbers[0] == kGateShift) {
@@ -131,7 +131,7 @@ void scale_formula(GraphImport& graph, NodeReader& node, const Formula& formula,
   if (is_gelu || is_hard_swish) return add_function(graph, node, formula);
   const bool is_open = formula.kind == Kind::kScaled || formula.kind == Kind::kGeluTimes ||
                        formula.kind == Kind::kGate || formula.kind == Kind::kGateTimes;
-  if (!is_open) refuse("it scales a part of a formula that makes no layer of ours");
+  if (!is_open) refuse("it scales a part of a formula that matches no layer");
   graph.put(node, scaled);
 }
 
@@ -151,7 +151,7 @@ void scale_by(GraphImport& graph, NodeReader& node, const Value& value, const Co
   }
   const Tensor x = graph.as_tensor(node, value);
   std::optional<std::vector<float>> values = per_channel(constant, x);
-  if (!values) refuse("it scales by a constant that has not one number for each channel");
+  if (!values) refuse("the constant that it multiplies or divides by must have one value per channel");
   graph.scales_channels = graph.scales_channels || x.source != kImageSource;
   if (divides) {
     for (float& each : *values) each = 1.0F / each;

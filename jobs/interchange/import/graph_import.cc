@@ -62,9 +62,10 @@ Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
   if (const auto* tensor = std::get_if<Tensor>(&value)) return *tensor;
   if (const auto* unknown = std::get_if<Unknown>(&value)) refuse("{}", unknown->reason);
   if (std::holds_alternative<std::shared_ptr<const Constant>>(value)) refuse("its input is a constant");
-  if (std::holds_alternative<Padded>(value)) refuse("it reads an image with padding, which only windows can have here");
-  if (std::holds_alternative<IdColumn>(value)) refuse("it reads ids, which only a table (Gather) can do here");
-  if (std::holds_alternative<Noise>(value)) refuse("it reads random numbers, which only dropout can do here");
+  if (std::holds_alternative<Padded>(value))
+    refuse("it reads a padded image, but only convolutions and pooling can read one");
+  if (std::holds_alternative<IdColumn>(value)) refuse("it reads ids, but only an embedding (Gather) can read them");
+  if (std::holds_alternative<Noise>(value)) refuse("it reads random numbers, but only dropout can read them");
   const auto& formula = std::get<Formula>(value);
   const auto channels = static_cast<std::size_t>(formula.x.shape[1]);
   if (formula.kind == Formula::Kind::kScaled) {
@@ -82,7 +83,7 @@ Tensor GraphImport::as_tensor(const NodeReader& node, const Value& value) {
     if (formula.factor == 1.0F) return gate;
     return add_affine(*this, name_for(node) + ".scale", gate, std::vector(channels, formula.factor), {});
   }
-  refuse("it reads a part of a formula (such as Erf or a product) that makes no layer of ours");
+  refuse("it reads a part of a formula (such as Erf or a product) that matches no layer");
 }
 
 Tensor GraphImport::tensor(const NodeReader& node, int k) {

@@ -34,8 +34,8 @@ void import_batch_norm(GraphImport& graph, NodeReader& node) {
   const float momentum = our_momentum(node.number("momentum", 0.9F));
   if (momentum <= 0.0F || momentum > 1.0F) {
     graph.note(
-        fmt::format("layer '{}' keeps its running statistics for ever (momentum {}); here new ones count with "
-                    "the usual 0.1",
+        fmt::format("layer '{}' never updates its running statistics (momentum {}); here they are updated with "
+                    "the usual momentum, 0.1",
                     layer.name, 1.0F - momentum));
   } else if (momentum != 0.1F) {
     norm.set_momentum(momentum);
@@ -79,7 +79,8 @@ void import_softmax(GraphImport& graph, NodeReader& node) {
   if (input.rank() != 2 || input.shape.rank() != 2 || (axis != 1 && axis != -1)) {
     refuse("it normalizes something else than a vector of features");
   }
-  if (!input.channels_first.empty()) refuse("it reads flattened images in another order than layers of ours");
+  if (!input.channels_first.empty())
+    refuse("it reads flattened images whose elements are in another order than in Arbalest");
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_softmax();
   graph.add(node, std::move(layer), {input});

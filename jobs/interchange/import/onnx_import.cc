@@ -170,7 +170,8 @@ class ModelImport {
     const bool is_folded = fold(*import_, reader);
     if (!is_folded && known == nullptr) refuse("this kind of operator cannot be imported");
     for (int k = 1; k < node.output_size(); ++k) {
-      if (needed_.reads().contains(node.output(k))) refuse("its output {} is read; only the first can be", k);
+      if (needed_.reads().contains(node.output(k)))
+        refuse("its output {} is used, but only the first output can be imported", k);
     }
     if (!is_folded) known(*import_, reader);
     reader.check_all_asked();

@@ -72,7 +72,7 @@ void import_pad(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.tensor(node, 0);
   std::vector<std::int64_t> pads = pads_of(graph, node, input.rank());
   const float value = value_of(graph, node);
-  if (std::cmp_not_equal(pads.size(), 2 * input.rank())) refuse("it has not two pads for each dimension");
+  if (std::cmp_not_equal(pads.size(), 2 * input.rank())) refuse("it must have two pads for each dimension");
   const bool is_none = std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; });
   if (is_none) return graph.put(node, input);
   if (input.rank() < 3) refuse("it pads something else than an image");

@@ -115,7 +115,7 @@ void import_reshape(GraphImport& graph, NodeReader& node) {
     }
     if (extents.size() == 2 && extents[1] == size) return put_flattened(graph, node, input);
   }
-  refuse("it gives examples another shape than that of a vector");
+  refuse("it must give each example the shape of a vector");
 }
 
 // The height of 1 that lines get for a window of two dimensions.
@@ -123,7 +123,7 @@ void import_unsqueeze(GraphImport& graph, NodeReader& node) {
   Tensor input = graph.tensor(node, 0);
   const std::vector<std::int64_t> axes = axes_of(graph, node, 13, input.rank() + 1);
   if (input.view != Tensor::View::kLine || axes != std::vector<std::int64_t>{2}) {
-    refuse("it adds another dimension than the height of lines [n, c, w]");
+    refuse("Unsqueeze may add only the height of lines [n, c, w]");
   }
   input.view = Tensor::View::kSame;
   graph.put(node, input);
@@ -139,7 +139,7 @@ void import_squeeze(GraphImport& graph, NodeReader& node) {
   }
   const bool is_pixel = input.shape.rank() == 4 && input.shape[2] == 1 && input.shape[3] == 1;
   if (!is_pixel || input.rank() < 3 || (!axes.empty() && axes != pixel_axes(input))) {
-    refuse("it removes other dimensions than those of an image of one pixel, or the height of an image of one row");
+    refuse("Squeeze may remove only 1x1 spatial dimensions, or the height of [n, c, 1, w]");
   }
   put_flattened(graph, node, input);
 }
@@ -158,7 +158,7 @@ Tensor transposed(Tensor input, const std::vector<std::int64_t>& order) {
   } else if (input.view == Tensor::View::kSame && input.shape.rank() == 4 && order == last) {
     input.view = Tensor::View::kLastChannels;
   } else {
-    refuse("it exchanges other dimensions than channels and pixels");
+    refuse("it may only move the channels before or behind the pixels");
   }
   return input;
 }
@@ -237,7 +237,7 @@ void import_reduce_mean(GraphImport& graph, NodeReader& node) {
   const bool keeps = node.integer("keepdims", 1) != 0;
   node.ignore("noop_with_empty_axes");
   const std::vector<std::int64_t> axes = axes_of(graph, node, 18, input.rank());
-  if (input.rank() < 3 || axes != pixel_axes(input)) refuse("it takes the mean over other axes than an image's pixels");
+  if (input.rank() < 3 || axes != pixel_axes(input)) refuse("the mean must be over the pixels of an image");
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_global_average_pool();
   if (!keeps) layer.name += "/mean";
@@ -255,7 +255,7 @@ void import_reduce_sum(GraphImport& graph, NodeReader& node) {
   node.ignore("noop_with_empty_axes");
   const std::vector<std::int64_t> axes = axes_of(graph, node, 13, 2);
   if (axes != std::vector<std::int64_t>{1} || node.integer("keepdims", 1) == 0) {
-    refuse("it sums over other axes than the features, or drops their dimension");
+    refuse("it must sum over the features and keep their dimension");
   }
   if (formula->x.channels_first != formula->other.channels_first) refuse("its inputs differ in their order");
   ImportedLayer layer{.name = graph.name_for(node)};

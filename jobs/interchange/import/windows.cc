@@ -189,7 +189,7 @@ bool is_below_pixels(const Padded& input, const engine::Extent2d& kernel, NodeRe
 void set_ceil_mode(v1::Pool& pool, NodeReader& node, const Sliding& sliding) {
   if (node.integer("ceil_mode", 0) == 0) return;
   if (sliding.is_same || sliding.window.extra_padding != engine::Extent2d{0, 0}) {
-    refuse("it has 'ceil_mode' and another amount of padding on each side");
+    refuse("'ceil_mode' needs equal padding on opposite sides");
   }
   pool.set_ceil_mode(true);
 }

@@ -142,9 +142,10 @@ class DataReader {
     options_.train_labels = read_name("train_targets", source.train_targets());
     options_.test = read_name("test_ids", source.test_ids());
     options_.test_labels = read_name("test_targets", source.test_targets());
-    if (data_.has_augmentation()) issues_.add("data.augmentation", "augmentation is for images, and ratings are none");
+    if (data_.has_augmentation())
+      issues_.add("data.augmentation", "augmentation is for images, and ratings are not images");
     if (data_.has_normalization())
-      issues_.add("data.normalization", "normalization is for images, and ratings are none");
+      issues_.add("data.normalization", "normalization is for images, and ratings are not images");
     if (!data_.class_names().empty()) issues_.add("data.class_names", "ratings have no classes, so they have no names");
     if (!is_sound("sizes")) return;
     options_.input = dataflow::ratings_input({source.sizes().begin(), source.sizes().end()});
@@ -204,8 +205,8 @@ class DataReader {
       return;
     }
     if (!options_.resize) {
-      issues_.add(path, fmt::format("random_resized_crop needs {}, which test images are brought to",
-                                    path_of("decoding.resize")));
+      issues_.add(path,
+                  fmt::format("random_resized_crop needs {}, the size of test images", path_of("decoding.resize")));
     }
     options_.random_crop = random_crop;
   }

@@ -90,7 +90,8 @@ std::string problem_of(const FileField& of) {
   }
   if (is_same(of.name, of.test)) {
     return fmt::format(
-        "{} names the test set, '{}': the run would choose its model by it; name other files, or split a part off the "
+        "{} names the test set, '{}', but the test set must not choose the model; name other files, or split a part "
+        "off the "
         "training set by data.validation.fraction",
         of.field, of.name);
   }

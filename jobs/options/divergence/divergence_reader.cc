@@ -46,9 +46,9 @@ std::string spike_warning(const TrainingOptions& training, std::int64_t batches)
   constexpr auto kReference = static_cast<std::int64_t>(scheduler::LossWatch::kReference);
   if (first_high >= kReference && first_high * window >= batches) return "";
   return fmt::format(
-      "training.spike_factor has no effect: spikes are told after the first epoch, by {} windows of {} mini-batches, "
-      "and "
-      "the run has {} windows in {}; only numbers that are not finite take it back",
+      "training.spike_factor has no effect: spike detection starts after epoch 1 and needs {} windows of {} "
+      "mini-batches, "
+      "and the run has {} windows in {}; only values that are NaN or infinite cause a rollback",
       kReference + scheduler::LossWatch::kHighWindows, window, windows, counted(training.max_epochs, "epoch"));
 }
 

@@ -29,10 +29,10 @@ LearningRateCurve read_multistep(const v1::LearningRate::Multistep& curve, doubl
     if (!(drop.epoch() > last)) {
       issues.add(epoch, result.drops.empty()
                             ? fmt::format("epoch must be above 0, not {}", drop.epoch())
-                            : fmt::format("drops must be in ascending order: epoch {} comes after epoch {}",
+                            : fmt::format("decay steps must be in ascending order: epoch {} comes after epoch {}",
                                           drop.epoch(), last));
     } else if (drop.epoch() <= warm_up) {
-      issues.add(epoch, fmt::format("the drop at epoch {} comes before the end of the warm-up, at epoch {}",
+      issues.add(epoch, fmt::format("the decay step at epoch {} comes before the end of the warm-up, at epoch {}",
                                     drop.epoch(), warm_up));
     }
     result.drops.push_back({drop.epoch(), drop.factor()});

@@ -226,8 +226,8 @@ JobOptions read_job(v1::Job& job, const RunShape& shape, dataflow::FieldIssues& 
 std::string read_name(const v1::Job& job, dataflow::FieldIssues& issues) {
   const std::string& name = job.name();
   if (name.empty() || name[0] == '.' || !std::ranges::all_of(name, is_name_character)) {
-    issues.add("name", fmt::format("name names a directory: letters, digits, '-', '_' and '.', not starting with '.'; "
-                                   "'{}' is not of that form",
+    issues.add("name", fmt::format("name becomes the name of a directory: use only letters, digits, '-', '_' and '.', "
+                                   "and do not start with '.'; '{}' breaks this rule",
                                    name));
   }
   return name;

@@ -49,13 +49,13 @@ void read_auto(const v1::Learners::Auto& message, JobOptions& options, dataflow:
 
 void read_schedule(const v1::Learners::Schedule& message, JobOptions& options, dataflow::FieldIssues& issues) {
   const std::string path = std::string(kPath) + ".schedule";
-  if (message.step().empty()) issues.add(path, "the schedule has no step; the first stands at mini-batch 0");
+  if (message.step().empty()) issues.add(path, "the schedule has no step; the first must be at mini-batch 0");
   for (const v1::Learners::Schedule::Step& step : message.step()) {
     const std::string at = fmt::format("{}.step[{}]", path, options.schedule.size());
     const std::int64_t before =
         options.schedule.empty() ? -1 : static_cast<std::int64_t>(options.schedule.back().at_batch);
     if (options.schedule.empty() && step.at_batch() != 0) {
-      issues.add(at + ".at_batch", fmt::format("the first step stands at mini-batch 0, not {}", step.at_batch()));
+      issues.add(at + ".at_batch", fmt::format("the first step must be at mini-batch 0, not {}", step.at_batch()));
     } else if (step.at_batch() <= before) {
       issues.add(at + ".at_batch", fmt::format("at_batch must ascend: {} does not follow {}", step.at_batch(), before));
     }

@@ -157,7 +157,8 @@ std::vector<std::string> learning_rate_warnings(const LearningRateSchedule& sche
   const std::string job_end = fmt::format("the job ends after {}", counted(max_epochs, "epoch"));
   for (const double epoch : drops_of(schedule)) {
     if (epoch >= max_epochs) {
-      warnings.push_back(fmt::format("the drop of the learning rate at epoch {} never happens: {}", epoch, job_end));
+      warnings.push_back(
+          fmt::format("the decay step of the learning rate at epoch {} never happens: {}", epoch, job_end));
     }
   }
   const auto* plateau = std::get_if<scheduler::Plateau>(&schedule.curve);

@@ -23,8 +23,7 @@ const char* name_of(DenseSplit split) { return split == DenseSplit::kColumns ? "
 std::string rest_of(const SplitLayer& layer, std::int64_t devices, int processes) {
   const char* const axis = layer.split == DenseSplit::kColumns ? "units" : "inputs";
   return fmt::format(
-      "layer '{}': split: {} divides {} {} over {} devices{}, which leaves a rest; change the number of {} or of "
-      "devices",
+      "layer '{}': split: {} cannot divide {} {} equally over {} devices{}; change the number of {} or of devices",
       layer.name, name_of(layer.split), layer.length, axis, devices,
       processes == 1 ? "" : fmt::format(" of {} processes", processes), axis);
 }
@@ -43,7 +42,7 @@ class SplitCheck {
       refuse("optimizer.clip_gradient_norm", "no device has the whole gradient, so its norm is not known");
     }
     if (options_.training.precision != engine::Precision::kFloat32) {
-      refuse("training.precision", "devices exchange float32 only; leave precision out");
+      refuse("training.precision", "devices of a split model send float32 only; leave precision out");
     }
     if (options_.reports_loss_gap) {
       refuse("synchronization.report_loss_gap", "the learners of s_sgd are equal; remove report_loss_gap");

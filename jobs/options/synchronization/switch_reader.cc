@@ -33,9 +33,7 @@ class SwitchReader {
       issues_.add(path_, "the switch names no kind; add one, as in switch { at_epoch: 25 local_sgd {} }");
     }
     if (message_.async_sgd().warm_start_epochs() != 0.0) {
-      issues_.add(kind.path + ".warm_start_epochs",
-                  "a switch to async_sgd has no warm start, because the scheme before it is one; remove "
-                  "warm_start_epochs");
+      issues_.add(kind.path + ".warm_start_epochs", "warm_start_epochs has no effect in a switch; remove it");
     }
     read.with_learners = message_.has_with_learners() ? from_proto(message_.with_learners()) : previous_scaling();
     read.learners_per_device = read_learners();
@@ -66,9 +64,10 @@ class SwitchReader {
     if (!epoch) {
       issues_.add(
           path_ + ".at_drop",
-          fmt::format("the learning rate has no drop {}: at_drop counts the drops of a multistep or step schedule "
-                      "from 1; write at_epoch instead",
-                      message_.at_drop()));
+          fmt::format(
+              "the learning rate has no decay step {}: at_drop counts the decay steps of a multistep or step schedule "
+              "from 1; write at_epoch instead",
+              message_.at_drop()));
     }
     return epoch.value_or(0.0);
   }
@@ -84,8 +83,10 @@ class SwitchReader {
     }
     const int most = before.empty() ? learners : std::ranges::min(before);
     if (learners < 1 || learners > most) {
-      issues_.add(path, fmt::format("the learners of a switch must be in [1, {}], the number before it, not {}", most,
-                                    learners));
+      issues_.add(
+          path,
+          fmt::format("the learners of a switch must be in [1, {}], because a switch cannot add learners; it is {}",
+                      most, learners));
     }
     return std::vector<int>(options_.devices.size(), learners);
   }
@@ -96,13 +97,13 @@ class SwitchReader {
     const double before = options_.switches.empty() ? 0.0 : options_.switches.back().at_epoch;
     const int epochs = options_.training.max_epochs;
     if (!(read.at_epoch > before)) {
-      issues_.add(path,
-                  options_.switches.empty()
-                      ? fmt::format("a switch stands after the start: at_epoch must be above 0, not {}", read.at_epoch)
-                      : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
-                                    options_.switches.back().ends_warm_start
-                                        ? ", where the warm start of async_sgd ends (warm_start_epochs)"
-                                        : ""));
+      issues_.add(
+          path, options_.switches.empty()
+                    ? fmt::format("a switch must come after the start: at_epoch must be above 0, not {}", read.at_epoch)
+                    : fmt::format("switches must ascend: epoch {} does not follow {}{}", read.at_epoch, before,
+                                  options_.switches.back().ends_warm_start
+                                      ? ", where the warm start of async_sgd ends (warm_start_epochs)"
+                                      : ""));
     } else if (read.at_epoch >= epochs) {
       issues_.add(path, fmt::format("the run ends after {} (training.max_epochs): the switch at epoch {} would have no "
                                     "effect",

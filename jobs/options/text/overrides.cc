@@ -181,7 +181,7 @@ std::unique_ptr<Message> parse_value(const Message& parent, const FieldDescripto
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(*parsed, &fields);
   if (fields.size() > 1 || (fields.size() == 1 && fields[0] != &field))
-    fail(ErrorKind::kUsage, "the value is more than one value");
+    fail(ErrorKind::kUsage, "VALUE must be a single value");
   return parsed;
 }
 

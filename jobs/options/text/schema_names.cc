@@ -137,7 +137,7 @@ std::string no_such_field(const Descriptor& type, std::string_view name) {
   }
   std::string place = known_place(name);
   if (place.empty()) place = only_path(*v1::Job::descriptor(), name);
-  if (!place.empty() && place != describe_type(type)) return fmt::format("{}; its place in a job is '{}'", text, place);
+  if (!place.empty() && place != describe_type(type)) return fmt::format("{}; its path in a job is '{}'", text, place);
   return fields.empty() ? text + "; it has no fields" : fmt::format("{}; its fields are {}", text, fields);
 }
 

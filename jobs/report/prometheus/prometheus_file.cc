@@ -178,7 +178,7 @@ std::string PrometheusFile::text() const {
   text.add({"arbalest_elapsed_seconds", Type::kGauge, "Seconds on the clock of the run"}, elapsed_seconds_);
   text.add({"arbalest_learners", Type::kGauge, "Learners on all devices"},
            std::accumulate(learners_per_device_.begin(), learners_per_device_.end(), 0));
-  text.add({"arbalest_learning_rate", Type::kGauge, "Learning rate, at the last end of an epoch or drop"},
+  text.add({"arbalest_learning_rate", Type::kGauge, "Learning rate, at the last end of an epoch or decay step"},
            learning_rate_);
   if (progress_) {
     text.add({"arbalest_images_per_second", Type::kGauge, "Training examples per second, over the present epoch"},

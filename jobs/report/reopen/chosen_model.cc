@@ -29,7 +29,7 @@ ChosenModel final_model(const fs::path& run, const Tell& warn) {
     if (const std::string warning = warning_about_model(run, *model.summary); !warning.empty()) warn(warning);
   }
   if (model.sha256.empty()) {
-    warn(fmt::format("'{}' was cut short and has no hash of its model: whether that was changed cannot be told",
+    warn(fmt::format("'{}' was cut short and has no hash of its model, so a change of the model cannot be detected",
                      run.string()));
   }
   return model;
@@ -50,8 +50,8 @@ ChosenModel best_model(const fs::path& run, const Tell& warn) {
   ChosenModel model{(run / kBestModel).string(), "", {}, best_model_in(run)};
   if (model.best) model.sha256 = sha256_of_best(run, *model.best);
   if (model.sha256.empty()) {
-    warn(fmt::format("no checkpoint and no summary has the hash of '{}': whether that was changed cannot be told",
-                     model.path));
+    warn(
+        fmt::format("no checkpoint or summary has the hash of '{}', so a change of it cannot be detected", model.path));
   }
   return model;
 }

@@ -99,10 +99,9 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
   }
   if (done >= kMostRollbacks) {
     end(run, error,
-        fmt::format(
-            "the run has gone back {}, to {:g} times the learning rate (training.on_divergence), and goes back no "
-            "more; begin anew in another directory (--output) with such a change",
-            counted(done, "time"), run.state.rollbacks.factor));
+        fmt::format("the run has gone back {}, to {:g} times the learning rate (training.on_divergence), and does not "
+                    "go back again; begin anew in another directory (--output) with such a change",
+                    counted(done, "time"), run.state.rollbacks.factor));
     return false;
   }
   const scheduler::Scheduler& scheduler = run.session->scheduler();

@@ -11,8 +11,8 @@ namespace arbalest::jobs {
 
 std::string describe_changes(const JobOptions& job) {
   if (job.tuned)
-    return job.tuned->objective == TuningObjective::kGoodput ? "the number of most goodput is searched"
-                                                             : "the fastest number is searched";
+    return job.tuned->objective == TuningObjective::kGoodput ? "searching the number of learners with the most goodput"
+                                                             : "searching the fastest number of learners";
   if (job.schedule.size() < 2) return "";
   const LearnerStep& last = job.schedule.back();
   return fmt::format("{} from {} on", fmt::join(last.per_device, ", "),
@@ -60,11 +60,10 @@ class ScheduledChanges final : public LearnerChanges {
 std::optional<FirstGuess> remembered_guess(JobOptions& job, const LearnerCache* cache) {
   const auto learners = cache == nullptr ? std::nullopt : cache->find(job, job.warnings);
   if (!learners) return std::nullopt;
-  return FirstGuess{
-      *learners, autotuner::Extent::kAround,
-      fmt::format("the search for the fastest number of learners begins where `arbalest tune` has ended, or as near as "
-                  "there may be learners ({})",
-                  cache->file_of(job).string())};
+  return FirstGuess{*learners, autotuner::Extent::kAround,
+                    fmt::format("the search for the fastest number of learners begins where `arbalest tune` has ended, "
+                                "or at the nearest number that the job allows ({})",
+                                cache->file_of(job).string())};
 }
 
 }  // namespace

@@ -55,8 +55,7 @@ void require_same_layout(World& world, const dataflow::ParameterLayout& layout, 
   const std::vector<int> others = world.agree(engine::process::pack(description));
   if (others.empty()) return;
   throw SharedError(engine::ErrorKind::kDevice,
-                    fmt::format("{} lays the parameters out in another way than rank 0, and cannot do otherwise; use "
-                                "hosts of one kind",
+                    fmt::format("{} needs another memory layout of the parameters than rank 0; use hosts of one kind",
                                 world.place(others.front())));
 }
 

@@ -35,11 +35,11 @@ bool is_counter(std::string_view name) {
 void check_exists(const InitializeOptions& options, const std::string& file) {
   std::error_code unknown;
   if (std::filesystem::exists(file, unknown) || unknown) return;  // opening the file fails, too, and says why
-  const std::string problem =
-      file == options.path
-          ? fmt::format("'{}' does not exist{}", file, nearest_path_hint(file))
-          : fmt::format("the directory '{}' has no model.safetensors: its run has not ended, or it is no run's",
-                        options.path);
+  const std::string problem = file == options.path ? fmt::format("'{}' does not exist{}", file, nearest_path_hint(file))
+                                                   : fmt::format(
+                                                         "the directory '{}' has no model.safetensors: the run has not "
+                                                         "ended, or this is not the directory of a run",
+                                                         options.path);
   throw engine::Error(engine::ErrorKind::kCheckpoint, options.error ? options.error(problem).what() : problem);
 }
 

@@ -57,8 +57,8 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   const std::vector<std::string> misfits = differences(own, of_job, {"input", "shape", "outputs", "ids"});
   if (!misfits.empty()) {
     engine::fail(engine::ErrorKind::kCheckpoint,
-                 "'{}' was trained on other data than the run's job.txtpb says: {}; restore the file that belongs to "
-                 "the other",
+                 "'{}' was trained on other data than the run's job.txtpb says: {}; restore the model or job.txtpb so "
+                 "that they belong together",
                  path, fmt::join(misfits, ", "));
   }
   std::vector<std::string> others = differences(own, of_job, {"mean", "stddev", "resize"});
@@ -76,8 +76,8 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   std::vector<std::string> warnings;
   if (!others.empty()) {
     warnings.push_back(
-        fmt::format("'{}' has another preparation or labels than the run's job.txtpb: {}. What the model "
-                    "says is used, because it was trained so",
+        fmt::format("'{}' has another preparation or labels than the run's job.txtpb: {}. The description in the model "
+                    "is used, because the model was trained with it",
                     path, fmt::join(others, ", ")));
   }
   return {*std::move(description), std::move(warnings)};
@@ -86,9 +86,10 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
 std::string old_rules_note(const dataflow::PixelRules& rules, const std::string& what) {
   if (rules.luma != dataflow::PixelRules::Luma::kLibpng) return "";
   return fmt::format(
-      "{} is of an older version and keeps its rules for image files: gray by libpng's gamma, EXIF orientation {}, "
+      "{} was saved by an older version, whose rules for image files still apply to it: gray by libpng's gamma, EXIF "
+      "orientation {}, "
       "JPEG "
-      "{}; train anew to use today's",
+      "{}; train it again to use the current rules",
       what, rules.is_oriented ? "applied" : "ignored", rules.is_reduced ? "decoded at reduced size" : "decoded whole");
 }
 

@@ -85,7 +85,7 @@ std::string end_text(const BenchRun& run, const BenchContext& context, std::opti
     case BenchOutcome::kStopped:
       return "stopped";
     default:
-      return fmt::format("died: {}; all that it said is in '{}'", run.message, (context.directory / run.log).string());
+      return fmt::format("died: {}; its output is in '{}'", run.message, (context.directory / run.log).string());
   }
 }
 

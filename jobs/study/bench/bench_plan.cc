@@ -80,7 +80,7 @@ std::vector<Variation> parse_variations(const std::vector<std::string>& texts) {
     std::ranges::sort(sorted);
     if (sorted.front().empty()) fail(ErrorKind::kUsage, "--vary {}: a value is missing", text);
     if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
-      fail(ErrorKind::kUsage, "--vary {}: {} stands there twice", text, *twice);
+      fail(ErrorKind::kUsage, "--vary {}: {} is given twice", text, *twice);
     }
     variations.push_back(std::move(variation));
   }
@@ -186,7 +186,7 @@ std::string sha256_of(const std::string& text) {
 
 void check_target(double target) {
   if (target > 0.0 && target <= 1.0) return;
-  fail(ErrorKind::kUsage, "--target {}: an accuracy lies above 0 and not above 1{}", target, fraction_hint(target));
+  fail(ErrorKind::kUsage, "--target {}: an accuracy must be above 0 and at most 1{}", target, fraction_hint(target));
 }
 
 std::string BenchPlan::accuracy_text() const {

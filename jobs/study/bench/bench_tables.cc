@@ -228,7 +228,7 @@ std::string table_notes(const BenchResult& result) {
     notes += " With a validation set, the test set is evaluated once, at the end of a run.";
   }
   notes += disturbance_note(result);
-  if (some_ended_early(result)) notes += " [2] says that 2 runs have come to that epoch.";
+  if (some_ended_early(result)) notes += " [2] means that 2 runs reached that epoch.";
   return notes;
 }
 

@@ -127,11 +127,11 @@ TEST_CASE("orientation: damaged EXIF data is ignored, and named", "[input]") {
   CHECK(parse_exif(bytes_of(sound)).value == 6);
   CHECK(problem(exif(9, true)) == "it is 9, which is not in [1, 8]");
   CHECK(problem(exif(0, false)) == "it is 0, which is not in [1, 8]");
-  CHECK(problem(exif(6, true, 2)) == "it is not one whole number");
-  CHECK(problem(exif(6, true, 3, 2)) == "it is not one whole number");
+  CHECK(problem(exif(6, true, 2)) == "it must be one integer");
+  CHECK(problem(exif(6, true, 3, 2)) == "it must be one integer");
   CHECK(parse_exif(bytes_of(exif(6, true, 4))).value == 6);
-  CHECK(problem("") == "the EXIF data is none");
-  CHECK(problem("MM" + sound.substr(2, 1) + "+" + sound.substr(4)) == "the EXIF data is none");
+  CHECK(problem("") == "the EXIF data has no valid header");
+  CHECK(problem("MM" + sound.substr(2, 1) + "+" + sound.substr(4)) == "the EXIF data has no valid header");
   CHECK(problem("MM" + tests::number(42, 2) + tests::number(0xFFFFFFFF, 4)) == "the EXIF data ends early");
   // No prefix is read beyond its end: the tag's entry ends at byte 34.
   for (std::size_t bytes = 0; bytes < 34; ++bytes) CHECK_FALSE(problem(sound.substr(0, bytes)).empty());
@@ -148,8 +148,8 @@ TEST_CASE("orientation: damaged data does not prevent an image from being read",
   const std::vector<std::pair<std::string, std::string>> files = {
       {checksum, "its checksum is wrong"},
       {tests::png_with(tests::png(image), "eXIf", exif(77, true)), "it is 77"},
-      {tests::jpeg_with_exif(tests::jpeg(image), "no TIFF"), "the EXIF data is none"},
-      {tests::webp_with_exif(image, "MM"), "the EXIF data is none"}};
+      {tests::jpeg_with_exif(tests::jpeg(image), "no TIFF"), "the EXIF data has no valid header"},
+      {tests::webp_with_exif(image, "MM"), "the EXIF data has no valid header"}};
   for (const auto& [file, problem] : files) {
     const DecodedImage found = decode_whole_image(bytes_of(file), 3, {});
     CHECK((found.width == 3 && found.height == 2));

@@ -27,7 +27,7 @@ std::vector<std::int64_t> dims_of(const Value& value) {
   if (const auto* constant = std::get_if<std::shared_ptr<const Constant>>(&value)) return (*constant)->dims;
   if (const auto* tensor = std::get_if<Tensor>(&value)) return tensor->dims();
   if (const auto* noise = std::get_if<Noise>(&value)) return noise->dims;
-  refuse("it reads something that has no shape here");
+  refuse("it reads a value whose shape is not known");
 }
 
 // Whether each element of `x` has a random number of its own.

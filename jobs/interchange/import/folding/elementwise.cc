@@ -16,7 +16,7 @@ constexpr std::int64_t kMost = 1 << 30;  // sums and products of such integers d
 
 void check_small(const std::vector<std::int64_t>& integers) {
   if (std::ranges::any_of(integers, [](std::int64_t value) { return value > kMost || value < -kMost; })) {
-    refuse("it computes with integers that are not small, or with the number of examples");
+    refuse("it computes with large integers, or with the number of examples");
   }
 }
 
@@ -115,7 +115,7 @@ struct Operands {
 };
 
 Operands operands(const GraphImport& graph, const Constant& a, const Constant& b) {
-  if (a.is_integer != b.is_integer) refuse("its inputs are numbers and integers");
+  if (a.is_integer != b.is_integer) refuse("it mixes floating-point numbers and integers");
   const std::vector<std::int64_t> dims = broadcast_dims(a.dims, b.dims);
   check_room(graph, checked_elements(dims), a.is_integer);
   return {broadcast(graph, a, dims), broadcast(graph, b, dims)};

@@ -73,7 +73,7 @@ std::vector<std::int64_t> places_of(std::int64_t start, std::int64_t end, std::i
 Constant fold_gather(GraphImport& graph, NodeReader& node) {
   const Constant& input = graph.constant(node, 0, "its input");
   const Constant& index = graph.constant(node, 1, "its places");
-  if (!index.is_integer || input.dims.empty()) refuse("it takes parts by something else than integers");
+  if (!index.is_integer || input.dims.empty()) refuse("its indices are not integers");
   const auto axis = static_cast<std::size_t>(axis_within(node.integer("axis", 0), input.dims.size()));
   std::vector<std::int64_t> places = index.integers;
   for (std::int64_t& place : places) place = axis_within(place, static_cast<std::size_t>(input.dims[axis]));

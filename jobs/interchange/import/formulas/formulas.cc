@@ -122,7 +122,7 @@ void import_spelled_norm(GraphImport& graph, NodeReader& node) {
   const auto add = [&](const char* name, int k, const Constant& unless_given) {
     const Constant* given = graph.optional_numbers(node, k, name);
     std::optional<std::vector<float>> values = per_channel(given == nullptr ? unless_given : *given, input);
-    if (!values) refuse("it has not one {} for each channel", name);
+    if (!values) refuse("it must have one {} for each channel", name);
     layer.weights.push_back(weight_of(name, {input.shape[1]}, std::move(*values)));
   };
   add("weight", 1, {.numbers = {1.0F}});
