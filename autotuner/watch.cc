@@ -1,7 +1,6 @@
 #include "autotuner/watch.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace arbalest::autotuner {
 

@@ -1,9 +1,7 @@
 // Measures the cost of finding the number of learners in a run. (Formulas: bench/README.md.)
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <map>
-#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -16,14 +16,9 @@ namespace {
 
 constexpr int kWarmUpTurns = 3;
 constexpr std::size_t kFloatsOfTurn = std::size_t{1} << 21;
-constexpr std::size_t kMessages[] = {1, 250, 2'500, 25'000, 250'000, 2'500'000};  // floats
-constexpr std::size_t kAdded = 250'000;                                           // floats
 
 constexpr Method kMethods[] = {
-    {.name = "canonical", .algorithm = Algorithm::kPairwise},
-    {.name = "ring", .algorithm = Algorithm::kRing, .exchanges = ring},
-    {.name = "halving-doubling", .algorithm = Algorithm::kHalvingDoubling, .exchanges = halving_doubling},
-    {.name = "binomial tree", .algorithm = Algorithm::kBinomialTree, .exchanges = binomial_tree},
+    {.name = "canonical"},
     {.name = "MPI_Iallreduce, polled", .method = AllReduceMethod::kLibrary},
     {.name = "MPI_Allreduce, blocking", .method = AllReduceMethod::kLibrary, .is_blocking = true}};
 
@@ -34,8 +29,6 @@ double seconds_now() {
 int calls_for(std::size_t elements) {
   return static_cast<int>(std::clamp<std::size_t>(kFloatsOfTurn / elements, 1, 200));
 }
-
-double fastest(const std::vector<double>& seconds) { return *std::ranges::min_element(seconds); }
 
 std::vector<double> ratios(const std::vector<double>& over, const std::vector<double>& under) {
   std::vector<double> ratios(over.size());
@@ -48,10 +41,6 @@ std::vector<double> ratios(const std::vector<double>& over, const std::vector<do
 std::span<const Method> methods() { return kMethods; }
 
 Measuring::Sum Measuring::prepare(const Method& method, std::span<float> values) {
-  if (method.exchanges != nullptr) {
-    return world_.prepare_all_reduce(
-        std::make_unique<ExchangeSum>(values, method.exchanges(world_.rank(), world_.size(), values.size())));
-  }
   world_.set_all_reduce(method.method, measurements_.options);
   return world_.prepare_all_reduce(values);
 }
@@ -72,50 +61,6 @@ double Measuring::seconds_of(const std::function<void()>& work, int calls) {
   const double begin = seconds_now();
   for (int call = 0; call < calls; ++call) work();
   return (seconds_now() - begin) / calls;
-}
-
-double Measuring::message_seconds(std::size_t elements) {
-  std::vector<float> values(elements);
-  const Method there_and_back{.name = "ping-pong", .exchanges = ping_pong};
-  const Sum messages = prepare(there_and_back, values);
-  Seconds own(1);
-  for (int turn = -kWarmUpTurns; turn < measurements_.turns; ++turn) {
-    const double seconds = seconds_of(there_and_back, *messages, calls_for(elements)) / 2.0;
-    if (turn >= 0) own[0].push_back(seconds);
-  }
-  return fastest(slowest(own).front());
-}
-
-void Measuring::fit() {
-  gpus_ = std::make_unique<GpuSum>(world_);
-  std::vector<MessageTime> messages;
-  for (const std::size_t elements : kMessages) {
-    messages.push_back({static_cast<double>(elements * sizeof(float)), message_seconds(elements)});
-  }
-  std::vector<float> sum(kAdded);
-  const std::vector<float> addend(kAdded);
-  Seconds own(1);
-  for (int turn = 0; turn < measurements_.turns; ++turn) {
-    own[0].push_back(
-        seconds_of([&] { std::transform(sum.begin(), sum.end(), addend.begin(), sum.begin(), std::plus<>()); },
-                   calls_for(kAdded)));
-  }
-  const double adding = fastest(slowest(own).front());
-  if (world_.rank() != 0) return;
-  link_ = fit_link(messages);
-  seconds_per_added_byte_ = adding / (kAdded * sizeof(float));
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const MessageTime& message : messages) {
-    const double predicted = link_->latency_seconds + message.bytes * link_->seconds_per_byte;
-    rows.push_back({{"bytes", message.bytes}, {"seconds", message.seconds}, {"predicted_seconds", predicted}});
-  }
-  print_result("cost of a message between pairs of ranks at the same time, and of an addition",
-               {{"processes", world_.size()},
-                {"turns", measurements_.turns},
-                {"messages", rows},
-                {"latency_seconds", link_->latency_seconds},
-                {"seconds_per_byte", link_->seconds_per_byte},
-                {"seconds_per_added_byte", seconds_per_added_byte_}});
 }
 
 void Measuring::measure(std::size_t elements) {
@@ -166,16 +111,12 @@ void Measuring::report(std::size_t elements, int calls, const Seconds& seconds) 
     const char* const name = is_method ? methods_[m].name : is_copy ? "memcpy" : "NCCL";
     const Summary summary = summarize(seconds[m]);
     nlohmann::ordered_json row = {
-        {"name", name}, {"seconds", to_json(summary)}, {"fastest_seconds", fastest(seconds[m])}};
+        {"name", name}, {"seconds", to_json(summary)}, {"fastest_seconds", std::ranges::min(seconds[m])}};
     std::string comparison;
     if (methods_.back().is_blocking) {
       const Summary ratio = summarize(ratios(seconds[methods_.size() - 1], seconds[m]));
       row["speed_over_blocking"] = to_json(ratio);
       comparison = fmt::format("{:5.2f} of the speed of MPI_Allreduce  ", ratio.median);
-    }
-    if (link_ && is_method && methods_[m].algorithm) {
-      row["predicted_seconds"] =
-          predicted_seconds(*methods_[m].algorithm, *link_, seconds_per_added_byte_, world_.size(), elements);
     }
     const double bytes = is_copy ? 4.0 * static_cast<double>(elements) : sent_bytes;
     row["gigabytes_per_second"] = bytes / summary.median / 1e9;

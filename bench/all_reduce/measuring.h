@@ -4,12 +4,9 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
-#include "bench/all_reduce/algorithms.h"
-#include "bench/all_reduce/cost_model.h"
 #include "bench/all_reduce/gpu_sum.h"
 #include "bench/all_reduce/measured_transport.h"
 #include "bench/support/harness.h"
@@ -19,9 +16,6 @@ namespace arbalest::bench {
 
 struct Method {
   const char* name;
-  std::optional<Algorithm> algorithm = {};  // for the prediction
-  // A textbook algorithm, or else a method of the product.
-  std::vector<Exchange> (*exchanges)(int rank, int ranks, std::size_t elements) = nullptr;
   engine::process::AllReduceMethod method = engine::process::AllReduceMethod::kCanonical;
   bool is_blocking = false;
 };
@@ -36,13 +30,12 @@ struct Measurements {
 
 class Measuring {
  public:
-  Measuring(engine::process::World& world, MeasuredTransport& transport, std::span<const Method> methods,
+  // `gpus` is null if NCCL is not measured. All but `methods` must outlive this.
+  Measuring(engine::process::World& world, MeasuredTransport& transport, std::span<const Method> methods, GpuSum* gpus,
             const Measurements& measurements)
-      : world_(world), transport_(transport), methods_(methods), measurements_(measurements) {}
+      : world_(world), transport_(transport), methods_(methods), gpus_(gpus), measurements_(measurements) {}
 
-  // Measures messages between pairs of ranks, and additions, for the predictions. Prints a row.
-  void fit();
-  // The methods take turns, and memcpy with them; so does NCCL after fit(), if each rank has a GPU. Prints a row.
+  // The methods take turns, and memcpy with them; so does NCCL, if each rank has a GPU. Prints a row.
   void measure(std::size_t elements);
 
  private:
@@ -54,18 +47,14 @@ class Measuring {
   double seconds_of(const Method& method, engine::process::PreparedAllReduce& sum, int calls);
   // Calls `work` on all ranks at the same time.
   double seconds_of(const std::function<void()>& work, int calls);
-  // Returns the seconds of the fastest turn, because other work of the machine only adds to a turn.
-  double message_seconds(std::size_t elements);
   Seconds slowest(const Seconds& own);
   void report(std::size_t elements, int calls, const Seconds& seconds);
 
   engine::process::World& world_;
   MeasuredTransport& transport_;
   const std::span<const Method> methods_;
+  GpuSum* const gpus_;
   const Measurements measurements_;
-  std::optional<LinkCosts> link_;
-  double seconds_per_added_byte_ = 0.0;
-  std::unique_ptr<GpuSum> gpus_;  // null: NCCL is not asked for
 };
 
 }  // namespace arbalest::bench

@@ -143,7 +143,7 @@ def compared(ratio, predicted):
 
 
 def pairs_table(measured, lines):
-    """Rows of process_pairs.py of another machine: its speed of one process, the links and the memory of this one."""
+    """Rows of pairs of another machine: its speed of one process, the links and the memory of this one."""
     pairs, rows = [json.loads(line) for line in lines], []
     for name, (model, scheme) in PAIRS.items():
         speeds = [row["images_per_second"] for row in pairs if row["job"] == name]
@@ -234,7 +234,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=pathlib.Path)
     parser.add_argument("--pairs", type=pathlib.Path, default=ROOT / "bench/results/process-pairs-2026-11-26.jsonl",
-                        help="rows of process_pairs.py to check the model against, too")
+                        help="rows of bench/process_pairs.py (commit b45c93b7) to check the model against, too")
     parser.add_argument("--page", type=pathlib.Path)
     parser.add_argument("--figures", type=pathlib.Path)
     arguments = parser.parse_args()

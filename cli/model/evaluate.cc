@@ -1,5 +1,4 @@
 // arbalest evaluate RUN
-#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>

@@ -1,7 +1,5 @@
 #include "dataflow/layers/branch_layers.h"
 
-#include <algorithm>
-
 namespace arbalest::dataflow {
 
 using engine::ErrorKind;

@@ -29,11 +29,6 @@ PreparedAllReduce::PreparedAllReduce(CommunicationThread* communication, std::sp
   submission_.waits_for_turn = method == AllReduceMethod::kLibrary;
 }
 
-PreparedAllReduce::PreparedAllReduce(CommunicationThread* communication, std::unique_ptr<Operation> operation)
-    : communication_(communication), operation_(std::move(operation)) {
-  submission_.operation = operation_.get();
-}
-
 PreparedAllReduce::~PreparedAllReduce() = default;
 
 void PreparedAllReduce::start(std::uint64_t turn) {
@@ -125,10 +120,6 @@ std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::span<float> va
   } catch (const std::bad_alloc&) {
     fail(ErrorKind::kOutOfMemory, "out of memory for the buffers of an all-reduce of {} elements", values.size());
   }
-}
-
-std::unique_ptr<PreparedAllReduce> World::prepare_all_reduce(std::unique_ptr<Operation> operation) {
-  return std::make_unique<PreparedAllReduce>(communication_.get(), std::move(operation));
 }
 
 std::uint64_t World::next_turn() noexcept {

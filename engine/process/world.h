@@ -33,8 +33,6 @@ class PreparedAllReduce {
   // `values` must stay valid as long as this object.
   PreparedAllReduce(CommunicationThread* communication, std::span<float> values, AllReduceMethod method,
                     const AllReduceOptions& options);
-  // Runs `operation`, which has the two channels of an all-reduce.
-  PreparedAllReduce(CommunicationThread* communication, std::unique_ptr<Operation> operation);
   ~PreparedAllReduce();  // it must not be under way
 
   // Starts the run that World::next_turn() has numbered, and returns. `values` must not be touched until wait() returns
@@ -108,8 +106,6 @@ class World {
   }
   // Prepares the all-reduce of a vector, which must outlive the result. Throws kOutOfMemory. Any thread may call.
   std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::span<float> values);
-  // Prepares an algorithm of the caller's own, to compare it with ours (bench/all_reduce).
-  std::unique_ptr<PreparedAllReduce> prepare_all_reduce(std::unique_ptr<Operation> operation);
   // Draws the number of the next all-reduce. Call it where work is enqueued, because all ranks enqueue in the same
   // order; streams may run the all-reduces in another order.
   std::uint64_t next_turn() noexcept;

@@ -4,9 +4,7 @@
 #include <charconv>
 #include <map>
 #include <span>
-#include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

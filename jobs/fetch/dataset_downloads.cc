@@ -1,12 +1,15 @@
 #include "jobs/fetch/dataset_downloads.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <fstream>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "engine/error.h"
-#include "jobs/fetch/cifar100_files.h"
 
 namespace arbalest::jobs {
 
@@ -69,6 +72,65 @@ DatasetDownloads cifar10() {
              member("test_batch.bin", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
              {"cifar-10-batches-bin/batches.meta.txt", "batches.meta.txt", 61,
               "558e74b5e208382e186da55784b4bac2cd52e558448e1b5800990fdb28ed8033"}}}}};
+}
+
+// The files in CIFAR-100's archive are checked by what is known of them: no checksums are published.
+constexpr int kCifar100RecordBytes = 3'074;  // the numbers of superclass and class, then 3 x 32 x 32 pixels
+constexpr int kClasses = 100;
+constexpr int kSuperclasses = 20;
+constexpr int kClassesOfOne = kClasses / kSuperclasses;
+
+// The two functions below return why the file is not the published one, or "" if it may be.
+// `per_class`: the images that each of the 100 classes has in the file. The 20 superclasses have 5 classes each.
+std::string problem_of_cifar100_records(const std::filesystem::path& path, int per_class) {
+  std::ifstream file(path, std::ios::binary);
+  std::array<int, kClasses> images{};
+  std::array<int, kClasses> superclass_of{};
+  superclass_of.fill(-1);
+  std::array<int, kSuperclasses> classes{};
+  std::array<char, kCifar100RecordBytes> record{};
+  std::int64_t number = 0;
+  for (; file.read(record.data(), record.size()); ++number) {
+    const auto superclass = static_cast<std::uint8_t>(record[0]);
+    const auto label = static_cast<std::uint8_t>(record[1]);
+    if (superclass >= kSuperclasses || label >= kClasses) {
+      return fmt::format("record {} has the superclass {} and the class {}", number, superclass, label);
+    }
+    int& known = superclass_of.at(label);
+    if (known < 0) ++classes.at(superclass);
+    if (known >= 0 && known != superclass) {
+      return fmt::format("record {} puts the class {} into the superclass {}, and earlier ones into {}", number, label,
+                         superclass, known);
+    }
+    known = superclass;
+    ++images.at(label);
+  }
+  if (file.gcount() != 0 || !file.eof()) return "it cannot be read as records to its end";
+  for (int label = 0; label < kClasses; ++label) {
+    const int count = images.at(static_cast<std::size_t>(label));
+    if (count != per_class) return fmt::format("it has {} images of the class {}, and not {}", count, label, per_class);
+  }
+  const auto wrong = std::ranges::find_if(classes, [](int count) { return count != kClassesOfOne; });
+  if (wrong == classes.end()) return "";
+  return fmt::format("its superclass {} has {} classes, and not {}", wrong - classes.begin(), *wrong, kClassesOfOne);
+}
+
+// `names`: how many different names the file has, one a line.
+std::string problem_of_class_names(const std::filesystem::path& path, int names) {
+  std::ifstream file(path);
+  std::set<std::string> found;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty()) {  // empty lines may stand at the end only
+      while (std::getline(file, line)) {
+        if (!line.empty()) return fmt::format("line {} is empty", found.size() + 1);
+      }
+      break;
+    }
+    if (!found.insert(line).second) return fmt::format("the name '{}' repeats", line);
+  }
+  if (!file.eof()) return "it cannot be read";
+  if (std::ssize(found) == names) return "";
+  return fmt::format("it has {} names, and not {}", found.size(), names);
 }
 
 DatasetDownloads cifar100() {

@@ -1,17 +1,68 @@
 #include "jobs/fetch/http_transfer.h"
 
+#include <dlfcn.h>
+
 #include <array>
 #include <exception>
 #include <memory>
 
+#include <curl/curl.h>
 #include <fmt/format.h>
 
 #include "engine/error.h"
-#include "jobs/fetch/curl_library.h"
 
 namespace arbalest::jobs {
 
+using engine::ErrorKind;
+using engine::fail;
+
 namespace {
+
+// libcurl, which the program loads only when it fetches: it brings 30 other libraries along.
+struct CurlLibrary {
+  decltype(&curl_global_init) global_init;
+  decltype(&curl_easy_init) easy_init;
+  decltype(&curl_easy_cleanup) easy_cleanup;
+  decltype(&::curl_easy_setopt) set_option;
+  decltype(&curl_easy_perform) perform;
+  decltype(&::curl_easy_getinfo) info;
+  decltype(&curl_easy_strerror) error_text;
+};
+
+template <typename Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (function == nullptr) fail(ErrorKind::kInternal, "libcurl has no function {}; install another version", name);
+}
+
+CurlLibrary load() {
+  void* library = nullptr;
+  for (const char* name : {"libcurl.so.4", "libcurl-gnutls.so.4"}) {
+    if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  }
+  if (library == nullptr) {
+    fail(ErrorKind::kInternal,
+         "libcurl cannot be loaded ({}); install it (Debian: apt-get install libcurl4), or fetch the files by other "
+         "means and name their folder with --from",
+         dlerror());
+  }
+  CurlLibrary curl{};
+  find(library, "curl_global_init", curl.global_init);
+  find(library, "curl_easy_init", curl.easy_init);
+  find(library, "curl_easy_cleanup", curl.easy_cleanup);
+  find(library, "curl_easy_setopt", curl.set_option);
+  find(library, "curl_easy_perform", curl.perform);
+  find(library, "curl_easy_getinfo", curl.info);
+  find(library, "curl_easy_strerror", curl.error_text);
+  if (curl.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) fail(ErrorKind::kInternal, "libcurl cannot be started");
+  return curl;
+}
+
+// Loads the library on the first call. Throws kInternal if the machine lacks it.
+const CurlLibrary& curl_library() {
+  static const CurlLibrary kLibrary = load();
+  return kLibrary;
+}
 
 constexpr long kMostRedirects = 5;
 constexpr long kConnectSeconds = 30;
@@ -52,8 +103,8 @@ template <typename Value>
 void set(const CurlLibrary& curl, CURL* handle, CURLoption option, Value value) {
   const CURLcode code = curl.set_option(handle, option, value);
   if (code == CURLE_OK) return;
-  engine::fail(engine::ErrorKind::kInternal, "libcurl does not take option {}: {}; install version 7.85 or later",
-               static_cast<int>(option), curl.error_text(code));
+  fail(ErrorKind::kInternal, "libcurl does not take option {}: {}; install version 7.85 or later",
+       static_cast<int>(option), curl.error_text(code));
 }
 
 std::string scheme_of(const std::string& url) { return url.substr(0, url.find(':')); }
@@ -117,7 +168,7 @@ std::string shown_url(const std::string& url) {
 HttpResult get(const HttpRequest& request) {
   const CurlLibrary& curl = curl_library();
   const std::unique_ptr<CURL, decltype(curl.easy_cleanup)> handle(curl.easy_init(), curl.easy_cleanup);
-  if (!handle) engine::fail(engine::ErrorKind::kOutOfMemory, "libcurl has no memory for a transfer");
+  if (!handle) fail(ErrorKind::kOutOfMemory, "libcurl has no memory for a transfer");
   Transfer transfer{request, request.offset};
   std::array<char, CURL_ERROR_SIZE> problem{};
   configure(curl, handle.get(), transfer, problem.data());

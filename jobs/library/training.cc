@@ -3,7 +3,6 @@
 #include <atomic>
 #include <exception>
 #include <optional>
-#include <stop_token>
 
 #include <fmt/format.h>
 

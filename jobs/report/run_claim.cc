@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <chrono>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <thread>
 

@@ -1,9 +1,7 @@
 #include "jobs/run/memory_forecast.h"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "dataflow/split/parameter_part.h"

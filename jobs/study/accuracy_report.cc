@@ -51,19 +51,19 @@ std::string spread_text(const AccuracyPoint& point, const auto& value, const aut
   return fmt::format("{} ({} to {})", median_text, text(std::ranges::min(all)), most);
 }
 
-// A chart over learners of the points for which `value_of` has a value. The caller sets the y axis.
-LineChart chart_over_learners(const AccuracyStudy& study, std::string title, const auto& value_of) {
-  ChartSeries series{.color = 0, .dots = true, .points = {}};
+// A chart over learners of the points for which `value_of` has a value.
+LineChart chart_over_learners(const AccuracyStudy& study, std::string title, ChartAxis y, const auto& value_of) {
+  ChartSeries series{.dots = true};
   for (const AccuracyPoint& point : study.points) {
     const std::optional<double> value = value_of(point);
     if (!value) continue;
     series.points.push_back({static_cast<double>(point.learners), *value, point.learners == study.chosen});
   }
-  return {.title = std::move(title),
-          .x = doubling_axis("learners per device", study.points.empty() ? 2.0 : study.points.back().learners),
-          .y = {},
-          .series = {std::move(series)},
-          .level = {}};
+  return {
+      .title = std::move(title),
+      .x = {"learners per device", ChartScale::kDoubling, study.points.empty() ? 1.0 : study.points.back().learners},
+      .y = std::move(y),
+      .series = {std::move(series)}};
 }
 
 }  // namespace
@@ -122,25 +122,15 @@ std::string to_text(const AccuracyStudy& study) {
 
 std::string to_svg(const AccuracyStudy& study) {
   const std::string accuracy = fmt::format("{} accuracy", to_string(study.accuracy_set));
-  LineChart times = chart_over_learners(
+  const LineChart times = chart_over_learners(
       study,
       fmt::format("{}: seconds to {} {} over learners per device", study.job, target_percent(study.target), accuracy),
-      [](const AccuracyPoint& point) { return point.seconds(); });
-  double most_seconds = 0.0;
-  for (const ChartPoint& point : times.series.front().points) most_seconds = std::max(most_seconds, point.y);
-  times.y = linear_axis("seconds to target", 0.0, most_seconds, tick_text);
+      {"seconds to target", ChartScale::kLinear, 0.0}, [](const AccuracyPoint& point) { return point.seconds(); });
   LineChart accuracies = chart_over_learners(
       study, fmt::format("{} after {}, and the target", accuracy, epochs_text(study.max_epochs)),
-      [&](const AccuracyPoint& point) {
+      {accuracy, ChartScale::kPercent}, [&](const AccuracyPoint& point) {
         return median(point, [&](const AccuracyRun& run) { return final_accuracy(run, study.accuracy_set); });
       });
-  double least = study.target;
-  double most = study.target;
-  for (const ChartPoint& point : accuracies.series.front().points) {
-    least = std::min(least, point.y);
-    most = std::max(most, point.y);
-  }
-  accuracies.y = linear_axis(accuracy, least, most, percent_tick_text);
   accuracies.level = study.target;
   return as_document(side_by_side(to_svg(times), to_svg(accuracies)));
 }

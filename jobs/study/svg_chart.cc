@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -42,49 +43,66 @@ constexpr const char* kStyle =
     "svg.chart .whisker{stroke:var(--c);stroke-width:1.5;fill:none}"
     "svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";
 
-// Position of a value on an axis of length 1.
-double share(const ChartAxis& axis, double value) {
-  if (axis.logarithmic) return std::log(value / axis.from) / std::log(axis.to / axis.from);
-  return (value - axis.from) / (axis.to - axis.from);
-}
-
-const char* light_color(int color) { return kLightColors[static_cast<std::size_t>(color % kColors)]; }
-
-// Geometry of the legend, below the titles of the axes.
-constexpr double kLegendTop = kHeight + 4.0;
 constexpr double kLegendPitch = 20.0;
 constexpr double kKeyWidth = 56.0;
 
-double x_of(const ChartAxis& axis, double value) { return kLeft + (kRight - kLeft) * share(axis, value); }
-double y_of(const ChartAxis& axis, double value) { return kBottom - (kBottom - kTop) * share(axis, value); }
+const char* light_color(int color) { return kLightColors[static_cast<std::size_t>(color % kColors)]; }
+
+// 1, 2 or 5 times a power of ten, for about five steps.
+double nice_step(double range) {
+  const double rough = range / 5.0;
+  const double unit = std::pow(10.0, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (rough <= factor * unit * 1.001) return factor * unit;
+  }
+  return 10.0 * unit;
+}
+
+// Positions of values between the two ends of an axis.
+class Scale {
+ public:
+  Scale(const ChartAxis& axis, double least, double most) : is_logarithmic_(axis.scale == ChartScale::kDoubling) {
+    if (is_logarithmic_) {
+      to_ = std::max(most, 2.0);
+      for (double at = 1.0; at <= to_; at *= 2.0) ticks.push_back({at, tick_text(at)});
+      return;
+    }
+    if (least > most) least = 0.0;  // no points
+    if (!(most > least)) most = least + 1.0;
+    const double step = nice_step(most - least);
+    const double first = std::floor(least / step + 1e-9);
+    const double last = std::ceil(most / step - 1e-9);
+    from_ = first * step;
+    to_ = last * step;
+    for (double i = first; i <= last; ++i) {
+      const bool is_percent = axis.scale == ChartScale::kPercent;
+      ticks.push_back({i * step, is_percent ? tick_text(100.0 * i * step) + " %" : tick_text(i * step)});
+    }
+  }
+
+  // 0 at the begin of the axis, 1 at its end.
+  double share(double value) const {
+    if (is_logarithmic_) return std::log(value / from_) / std::log(to_ / from_);
+    return (value - from_) / (to_ - from_);
+  }
+
+  struct Tick {
+    double at = 0.0;
+    std::string text;
+  };
+  std::vector<Tick> ticks;
+
+ private:
+  bool is_logarithmic_;
+  double from_ = 1.0;
+  double to_ = 1.0;
+};
 
 std::string opening(const std::string& title, double height) {
   return fmt::format(
       "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" font-family=\"sans-serif\" "
-      "font-size=\"13\" role=\"img\">\n<title>{}</title>\n<text x=\"{}\" y=\"22\" font-weight=\"bold\">{}</text>\n",
-      kWidth, height, escaped(title), 16.0, escaped(title));
-}
-
-std::string axes_of(const LineChart& chart) {
-  std::string svg;
-  for (const ChartTick& tick : chart.y.ticks) {
-    const double y = y_of(chart.y, tick.at);
-    svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\" stroke=\"#888\" stroke-opacity=\"0.25\"/>\n", kLeft, y,
-                       kRight);
-    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8.0, y + 4.0,
-                       escaped(tick.text));
-  }
-  for (const ChartTick& tick : chart.x.ticks) {
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x_of(chart.x, tick.at),
-                       kBottom + 20.0, escaped(tick.text));
-  }
-  svg += fmt::format("<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\" stroke=\"#888\" fill=\"none\"/>\n", kLeft, kTop,
-                     kBottom, kRight);
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", (kLeft + kRight) / 2.0,
-                     kBottom + 44.0, escaped(chart.x.title));
-  svg += fmt::format("<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
-                     (kTop + kBottom) / 2.0, escaped(chart.y.title));
-  return svg;
+      "font-size=\"13\" role=\"img\">\n<title>{}</title>\n<text x=\"16\" y=\"22\" font-weight=\"bold\">{}</text>\n",
+      kWidth, height, escaped(title), escaped(title));
 }
 
 // The dashes as an attribute. Five kinds of dashes and seven of dots distinguish 35 series without color.
@@ -133,144 +151,133 @@ std::string curve(int color, const std::string& path) {
                      color_class(color), dashes_of(color), path, light_color(color));
 }
 
-// A path along the upper ends of the ranges and back along the lower ends; points without a range are skipped.
-std::string band_of(const LineChart& chart, const ChartSeries& series) {
-  std::string forth;
-  std::string back;
-  for (const ChartPoint& point : series.points) {
-    if (!point.least || !point.most) continue;
-    const double x = x_of(chart.x, point.x) + series.shift;
-    forth += fmt::format("{}{:.1f} {:.1f}", forth.empty() ? "M" : "L", x, y_of(chart.y, *point.most));
-    back.insert(0, fmt::format("L{:.1f} {:.1f}", x, y_of(chart.y, *point.least)));
-  }
-  return forth.empty() ? ""
-                       : fmt::format("<path class=\"band {}\" d=\"{}{}Z\" fill=\"{}\" fill-opacity=\"0.14\"/>\n",
-                                     color_class(series.color), forth, back, light_color(series.color));
-}
+class Drawing {
+ public:
+  explicit Drawing(const LineChart& chart) : chart_(chart), x_(scale(chart.x, false)), y_(scale(chart.y, true)) {}
 
-std::string whiskers_of(const LineChart& chart, const ChartSeries& series) {
-  constexpr double kHalfCap = 4.0;
-  std::string svg;
-  for (const ChartPoint& point : series.points) {
-    if (!point.least || !point.most) continue;
-    const double x = x_of(chart.x, point.x) + series.shift;
-    const double bottom = y_of(chart.y, *point.least);
-    const double top = y_of(chart.y, *point.most);
-    svg += fmt::format(
-        "<path class=\"whisker {0}\" d=\"M{1:.1f} {3:.1f}H{2:.1f}M{5:.1f} {3:.1f}V{4:.1f}M{1:.1f} {4:.1f}H{2:.1f}\" "
-        "fill=\"none\" stroke=\"{6}\" stroke-width=\"1.5\"/>\n",
-        color_class(series.color), x - kHalfCap, x + kHalfCap, bottom, top, x, light_color(series.color));
+  std::string svg() const {
+    const double legend = chart_.legend ? kLegendPitch * static_cast<double>(chart_.series.size()) + 8.0 : 0.0;
+    std::string svg = opening(chart_.title, kHeight + legend) + axes();
+    for (const ChartSeries& series : chart_.series) {
+      if (series.ranges == ChartRanges::kBand) svg += band(series);
+    }
+    if (chart_.level) {
+      svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\" stroke=\"#000\" stroke-dasharray=\"6 4\"/>\n",
+                         kLeft, y_of(*chart_.level), kRight);
+    }
+    for (const ChartSeries& series : chart_.series) svg += whiskers(series) + curve_and_dots(series);
+    double y = kHeight + 4.0;
+    for (const ChartSeries& series : chart_.series) {
+      if (!chart_.legend) break;
+      svg += curve(series.color, fmt::format("M16 {:.1f}h{}", y, kKeyWidth)) +
+             dot(series.color, false, 16.0 + kKeyWidth / 2.0, y);
+      svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\">{}</text>\n", 24.0 + kKeyWidth, y + 4.0, escaped(series.name));
+      y += kLegendPitch;
+    }
+    return svg + "</svg>\n";
   }
-  return svg;
-}
 
-std::string series_of(const LineChart& chart, const ChartSeries& series) {
-  std::string path;
-  std::string marks;
-  int number = 0;
-  const bool has_dots = series.dots || series.points.size() == 1;  // one point makes no curve
-  for (const ChartPoint& point : series.points) {
-    const double x = x_of(chart.x, point.x) + series.shift;
-    const double y = y_of(chart.y, point.y);
-    path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
-    const bool has_dot = has_dots && number++ % series.dot_interval == 0;
-    if (has_dot || point.marked) marks += dot(series.color, point.marked, x, y);
+ private:
+  Scale scale(const ChartAxis& axis, bool is_y) const {
+    double least = std::numeric_limits<double>::infinity();
+    double most = -least;
+    const auto add = [&](std::optional<double> value) {
+      if (!value) return;
+      least = std::min(least, *value);
+      most = std::max(most, *value);
+    };
+    for (const ChartSeries& series : chart_.series) {
+      for (const ChartPoint& point : series.points) {
+        add(is_y ? point.y : point.x);
+        if (is_y) add(point.least), add(point.most);
+      }
+    }
+    if (is_y) add(chart_.level);
+    add(axis.also);
+    return {axis, least, most};
   }
-  if (path.empty()) return "";
-  const std::string whiskers = series.ranges == ChartRanges::kWhiskers ? whiskers_of(chart, series) : "";
-  return whiskers + curve(series.color, path) + marks;
-}
 
-// Lays out names in one column if one of them is long, else in two.
-struct LegendLayout {
-  explicit LegendLayout(const LineChart& chart) {
-    constexpr std::size_t kLongName = 32;
-    if (!chart.legend) return;
-    const auto is_long = [](const ChartSeries& series) { return series.name.size() > kLongName; };
-    columns = std::ranges::any_of(chart.series, is_long) ? 1 : 2;
-    rows = (chart.series.size() + columns - 1) / columns;
+  double x_of(double value) const { return kLeft + (kRight - kLeft) * x_.share(value); }
+  double y_of(double value) const { return kBottom - (kBottom - kTop) * y_.share(value); }
+
+  std::string axes() const {
+    std::string svg;
+    for (const Scale::Tick& tick : y_.ticks) {
+      const double y = y_of(tick.at);
+      svg += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\" stroke=\"#888\" stroke-opacity=\"0.25\"/>\n", kLeft,
+                         y, kRight);
+      svg +=
+          fmt::format("<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8.0, y + 4.0, tick.text);
+    }
+    for (const Scale::Tick& tick : x_.ticks) {
+      svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", x_of(tick.at),
+                         kBottom + 20.0, tick.text);
+    }
+    return svg + fmt::format(
+                     "<path class=\"axis\" d=\"M{0} {1}V{2}H{3}\" stroke=\"#888\" fill=\"none\"/>\n"
+                     "<text x=\"{4}\" y=\"{5}\" text-anchor=\"middle\">{6}</text>\n"
+                     "<text transform=\"translate(16 {7}) rotate(-90)\" text-anchor=\"middle\">{8}</text>\n",
+                     kLeft, kTop, kBottom, kRight, (kLeft + kRight) / 2.0, kBottom + 44.0, escaped(chart_.x.title),
+                     (kTop + kBottom) / 2.0, escaped(chart_.y.title));
   }
-  double height() const { return rows == 0 ? 0.0 : kLegendPitch * static_cast<double>(rows) + 8.0; }
 
-  std::size_t columns = 1;
-  std::size_t rows = 0;
+  // A path along the upper ends of the ranges and back along the lower ends; points without a range are skipped.
+  std::string band(const ChartSeries& series) const {
+    std::string forth;
+    std::string back;
+    for (const ChartPoint& point : series.points) {
+      if (!point.least || !point.most) continue;
+      const double x = x_of(point.x) + series.shift;
+      forth += fmt::format("{}{:.1f} {:.1f}", forth.empty() ? "M" : "L", x, y_of(*point.most));
+      back.insert(0, fmt::format("L{:.1f} {:.1f}", x, y_of(*point.least)));
+    }
+    return forth.empty() ? ""
+                         : fmt::format("<path class=\"band {}\" d=\"{}{}Z\" fill=\"{}\" fill-opacity=\"0.14\"/>\n",
+                                       color_class(series.color), forth, back, light_color(series.color));
+  }
+
+  std::string whiskers(const ChartSeries& series) const {
+    constexpr double kHalfCap = 4.0;
+    std::string svg;
+    for (const ChartPoint& point : series.points) {
+      if (series.ranges != ChartRanges::kWhiskers || !point.least || !point.most) continue;
+      const double x = x_of(point.x) + series.shift;
+      svg += fmt::format(
+          "<path class=\"whisker {0}\" d=\"M{1:.1f} {3:.1f}H{2:.1f}M{5:.1f} {3:.1f}V{4:.1f}M{1:.1f} {4:.1f}H{2:.1f}\" "
+          "fill=\"none\" stroke=\"{6}\" stroke-width=\"1.5\"/>\n",
+          color_class(series.color), x - kHalfCap, x + kHalfCap, y_of(*point.least), y_of(*point.most), x,
+          light_color(series.color));
+    }
+    return svg;
+  }
+
+  std::string curve_and_dots(const ChartSeries& series) const {
+    constexpr std::size_t kMostDots = 12;
+    const std::size_t interval =
+        series.ranges == ChartRanges::kBand ? (series.points.size() + kMostDots - 1) / kMostDots : 1;
+    const bool has_dots = series.dots || series.points.size() == 1;  // one point makes no curve
+    std::string path;
+    std::string marks;
+    for (std::size_t i = 0; i < series.points.size(); ++i) {
+      const ChartPoint& point = series.points[i];
+      const double x = x_of(point.x) + series.shift;
+      const double y = y_of(point.y);
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
+      if (point.marked || (has_dots && i % interval == 0)) marks += dot(series.color, point.marked, x, y);
+    }
+    return path.empty() ? "" : curve(series.color, path) + marks;
+  }
+
+  const LineChart& chart_;
+  const Scale x_;
+  const Scale y_;
 };
-
-std::string legend_of(const LineChart& chart, const LegendLayout& layout) {
-  std::string svg;
-  for (std::size_t i = 0; i < chart.series.size() && layout.rows > 0; ++i) {
-    const std::size_t column = i / layout.rows;
-    const std::size_t row = i % layout.rows;
-    const double x = 16.0 + kWidth / 2.0 * static_cast<double>(column);
-    const double y = kLegendTop + kLegendPitch * static_cast<double>(row);
-    svg += curve(chart.series[i].color, fmt::format("M{:.1f} {:.1f}h{}", x, y, kKeyWidth)) +
-           dot(chart.series[i].color, false, x + kKeyWidth / 2.0, y);
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x + kKeyWidth + 8.0, y + 4.0,
-                       escaped(chart.series[i].name));
-  }
-  return svg;
-}
-
-// 1, 2 or 5 times a power of ten, for about five steps.
-double nice_step(double range) {
-  const double rough = range / 5.0;
-  const double unit = std::pow(10.0, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (rough <= factor * unit * 1.001) return factor * unit;
-  }
-  return 10.0 * unit;
-}
 
 }  // namespace
 
 const char* chart_style() { return kStyle; }
 
-std::string to_svg(const LineChart& chart) {
-  const LegendLayout legend(chart);
-  std::string svg = opening(chart.title, kHeight + legend.height()) + axes_of(chart);
-  for (const ChartSeries& series : chart.series) {
-    if (series.ranges == ChartRanges::kBand) svg += band_of(chart, series);
-  }
-  if (chart.level) {
-    svg += fmt::format("<path class=\"level\" d=\"M{} {:.1f}H{}\" stroke=\"#000\" stroke-dasharray=\"6 4\"/>\n", kLeft,
-                       y_of(chart.y, *chart.level), kRight);
-  }
-  for (const ChartSeries& series : chart.series) svg += series_of(chart, series);
-  return svg + legend_of(chart, legend) + "</svg>\n";
-}
-
-std::string to_svg(const BarChart& chart) {
-  constexpr double kBarTop = 44.0;
-  constexpr double kBarPitch = 46.0;
-  constexpr double kBarHeight = 18.0;
-  constexpr double kBarLeft = 16.0;
-  double most = 0.0;
-  for (const ChartBar& bar : chart.bars) {
-    double sum = 0.0;
-    for (const double part : bar.parts) sum += part;
-    most = std::max(most, sum);
-  }
-  const double scale = most > 0.0 ? (kRight - kBarLeft - 80.0) / most : 0.0;
-  std::string svg = opening(chart.title, kBarTop + kBarPitch * static_cast<double>(chart.bars.size()));
-  double y = kBarTop;
-  for (const ChartBar& bar : chart.bars) {
-    svg += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", kBarLeft, y + 10.0, escaped(bar.name));
-    double x = kBarLeft;
-    double sum = 0.0;
-    for (std::size_t i = 0; i < bar.parts.size(); ++i) {
-      const double width = scale * bar.parts[i];
-      svg += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"/>\n",
-                         color_class(static_cast<int>(i)), x, y + 16.0, width, kBarHeight,
-                         light_color(static_cast<int>(i)));
-      x += width;
-      sum += bar.parts[i];
-    }
-    svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\">{} {}</text>\n", x + 6.0, y + 30.0, tick_text(sum),
-                       escaped(chart.unit));
-    y += kBarPitch;
-  }
-  return svg + "</svg>\n";
-}
+std::string to_svg(const LineChart& chart) { return Drawing(chart).svg(); }
 
 std::string side_by_side(const std::string& left, const std::string& right) {
   const auto placed = [](const std::string& svg, double x) {
@@ -286,28 +293,10 @@ std::string as_document(const std::string& svg) {
   return fmt::format("{}>\n<style>\n{}</style>{}", svg.substr(0, end), kStyle, svg.substr(end + 1));
 }
 
-ChartAxis linear_axis(std::string title, double from, double to, const std::function<std::string(double)>& text) {
-  if (!(to > from)) to = from + 1.0;
-  const double step = nice_step(to - from);
-  const double first = std::floor(from / step + 1e-9);
-  const double last = std::ceil(to / step - 1e-9);
-  ChartAxis axis{.title = std::move(title), .from = first * step, .to = last * step, .ticks = {}};
-  for (double i = first; i <= last; ++i) axis.ticks.push_back({i * step, text(i * step)});
-  return axis;
-}
-
-ChartAxis doubling_axis(std::string title, double to) {
-  ChartAxis axis{.title = std::move(title), .from = 1.0, .to = std::max(to, 2.0), .ticks = {}, .logarithmic = true};
-  for (double at = 1.0; at <= axis.to; at *= 2.0) axis.ticks.push_back({at, tick_text(at)});
-  return axis;
-}
-
 std::string tick_text(double value) {
   if (std::abs(value) >= 1000.0) return grouped(std::llround(value));
   return fmt::format("{:.4g}", std::abs(value) < 1e-9 ? 0.0 : value);
 }
-
-std::string percent_tick_text(double fraction) { return tick_text(100.0 * fraction) + " %"; }
 
 std::string escaped(std::string_view text) { return safe_text(text, TextFor::kHtml); }
 

@@ -2,7 +2,6 @@
 // figures of results pages, whose rows come from several programs.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,66 +28,46 @@ enum class ChartRanges {
 struct ChartSeries {
   // Any number not below 0. It also selects dashes and dots, which distinguish series in print.
   int color = 0;
-  bool dots = false;     // draws a dot at every point, not only at marked ones
-  int dot_interval = 1;  // number of points from one dot to the next
+  bool dots = false;  // draws dots at the points, not only at marked ones; at most twelve or so on a band
   ChartRanges ranges = ChartRanges::kNone;
   double shift = 0.0;     // shifts the series to the right, in pixels, so that series do not hide each other
   std::string name = {};  // for the legend
-  std::vector<ChartPoint> points;
+  std::vector<ChartPoint> points = {};
 };
 
-struct ChartTick {
-  double at = 0.0;
-  std::string text;
+enum class ChartScale {
+  kLinear,
+  kPercent,  // of fractions
+  kDoubling  // logarithmic from 1 on, with powers of two
 };
 
+// It shows all points, ranges and the level, and ends at ticks.
 struct ChartAxis {
   std::string title;
-  double from = 0.0;
-  double to = 1.0;  // must exceed `from`
-  std::vector<ChartTick> ticks;
-  bool logarithmic = false;  // `from` must then exceed 0
+  ChartScale scale = ChartScale::kLinear;
+  std::optional<double> also = {};  // a further value that it shows
 };
 
 struct LineChart {
   std::string title;
   ChartAxis x;
   ChartAxis y;
-  std::vector<ChartSeries> series;
-  std::optional<double> level;  // y of a horizontal dashed line
-  bool legend = false;          // whether the names of the series are shown below the chart
-};
-
-struct ChartBar {
-  std::string name;
-  std::vector<double> parts;  // stacked from the left, not negative; part i has color i
-};
-
-struct BarChart {
-  std::string title;
-  std::string unit;
-  std::vector<ChartBar> bars;
+  std::vector<ChartSeries> series = {};
+  std::optional<double> level = {};  // y of a horizontal dashed line
+  bool legend = false;               // whether the names of the series are shown below the chart
 };
 
 // Returns "<svg ...>...</svg>", for a page with chart_style() in its head.
 std::string to_svg(const LineChart& chart);
-std::string to_svg(const BarChart& chart);
-// Joins two charts made by to_svg() of a LineChart.
+// Joins two charts made by to_svg().
 std::string side_by_side(const std::string& left, const std::string& right);
 // Turns a chart into a file of its own.
 std::string as_document(const std::string& svg);
 // CSS for the classes in a chart; class "sN" has color N.
 const char* chart_style();
 
-// An axis from `from` or slightly below to `to` or slightly above, ending at ticks.
-ChartAxis linear_axis(std::string title, double from, double to, const std::function<std::string(double)>& text);
-// A logarithmic axis with powers of two from 1 to `to`.
-ChartAxis doubling_axis(std::string title, double to);
 // "1,234", "12.5", "0.05"
 std::string tick_text(double value);
-// "12.5 %" for 0.125
-std::string percent_tick_text(double fraction);
-
 // Escapes text for XML and HTML, including attributes.
 std::string escaped(std::string_view text);
 // The class of a color: "s3". After the eighth, colors repeat with other dashes and dots.

@@ -209,10 +209,8 @@ std::string to_svg(const TuneResult& result) {
   const auto learners = [&](const TunePoint& point) {
     return each ? point.learners.front() : std::accumulate(point.learners.begin(), point.learners.end(), 0);
   };
-  ChartSeries curve{.color = 0, .dots = true, .ranges = ChartRanges::kWhiskers, .points = {}};
+  ChartSeries curve{.dots = true, .ranges = ChartRanges::kWhiskers};
   ChartSeries beside = curve;
-  double most = 1.0;
-  int most_learners = 2;
   for (const TunePoint& point : points) {
     ChartSeries& series = result.sweep.empty() || are_alike(point.learners) ? curve : beside;
     const double two_errors = 2.0 * point.error * point.images_per_second;
@@ -221,17 +219,14 @@ std::string to_svg(const TuneResult& result) {
                              .marked = point.learners == result.chosen,
                              .least = std::max(0.0, point.images_per_second - two_errors),
                              .most = point.images_per_second + two_errors});
-    most = std::max(most, point.images_per_second + two_errors);
-    most_learners = std::max(most_learners, learners(point));
   }
   const std::string over = each ? "learners per device" : "learners of all devices";
   const LineChart chart{
       .title = fmt::format("{}: examples/s over {}, mini-batches of {}{}", result.job, over, result.batch_size,
                            result.machine.was_quiet ? "" : " (on a busy machine)"),
-      .x = doubling_axis(each ? over : fmt::format("{}; chosen: {}", over, chosen_text(result)), most_learners),
-      .y = linear_axis("examples/s", 0.0, most, tick_text),
-      .series = {curve, beside},
-      .level = {}};
+      .x = {each ? over : fmt::format("{}; chosen: {}", over, chosen_text(result)), ChartScale::kDoubling},
+      .y = {"examples/s", ChartScale::kLinear, 0.0},
+      .series = {curve, beside}};
   return as_document(to_svg(chart));
 }
 

@@ -1,15 +1,17 @@
 """Tests the model of bench/process_scaling, and its report, on numbers that can be worked out by hand."""
 
+import json
+import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 
 from process_scaling.measure import buckets
 from process_scaling.model import (CHUNK, MOST_RECEIVED, SHORTEST_CHUNK, WINDOW, Job, Link, Machine, all_reduce,
                                    chunk_of, efficiency, fit, step_seconds, traffic)
-from report_case import ReportCase
 from tiny_data import ROOT
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -134,8 +136,20 @@ def rows_of_a_machine():
     return rows
 
 
-class Report(ReportCase):
-    script = ROOT / "bench/process_scaling/report.py"
+class Report(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def report(self, rows, *words, exit_code=0):
+        """Returns the script's output, or its errors if it must fail."""
+        path = self.folder / "rows.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+        command = [sys.executable, str(ROOT / "bench/process_scaling/report.py"), str(path), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        return done.stdout if exit_code == 0 else done.stderr
 
     def test_tables(self):
         text = self.report(rows_of_a_machine())

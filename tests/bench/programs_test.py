@@ -21,7 +21,7 @@ class BadInput(unittest.TestCase):
     def test_a_job_file_that_is_not_there(self):
         with tempfile.TemporaryDirectory() as folder:  # a folder without the repository's jobs
             self.check(3, "error: configs/lenet-digits.txtpb: ", "overhead_bench", cwd=folder)
-            for program in ("input_bench", "load_bench", "scaling_bench", "tuning_bench"):
+            for program in ("input_bench", "scaling_bench", "tuning_bench"):
                 self.check(3, "error: none.txtpb: ", program, "none.txtpb", cwd=folder)
             self.check(3, "error: none.txtpb: ", "setting_bench", "none.txtpb", "--trace", cwd=folder)
 

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "jobs/study/bench/bench_charts.h"
-#include "jobs/study/bench/bench_markdown.h"
 #include "jobs/study/bench/bench_mllog.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_report.h"

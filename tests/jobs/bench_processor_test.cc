@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/bench/bench_markdown.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_report.h"
 #include "jobs/study/bench/bench_tables.h"

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/bench/bench_markdown.h"
 #include "jobs/study/bench/bench_mllog.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_report.h"
@@ -215,7 +214,9 @@ TEST_CASE("bench page: needs no other file, escapes text, and closes every tag")
     const std::string name = tag;
     CHECK(count_of(page, "<" + name + ">") + count_of(page, "<" + name + " ") == count_of(page, "</" + name + ">"));
   }
-  CHECK(count_of(page, "<svg") == 4 + 3);  // charts, and keys of their curves; there is no chart over learners
+  CHECK(count_of(page, "<svg") == 3 + 3);  // charts, and keys of their curves; there is no chart over learners
+  CHECK_THAT(page, ContainsSubstring(": 20.5 s</div><div class=\"bar\" style=\"width:100.0%\"><i class=\"s0\" "
+                                     "style=\"flex:1.0000\"></i><i class=\"s1\" style=\"flex:18.0000\"></i>"));
   CHECK(page.find("nan") == std::string::npos);
   CHECK(page.find("inf") == std::string::npos);
 }
@@ -241,32 +242,29 @@ TEST_CASE("bench page: a bench without results still has a page") {
 }
 
 TEST_CASE("chart: axes end at ticks around the values, and points are between them") {
-  const ChartAxis axis = linear_axis("x", 0.83, 0.9, tick_text);
-  CHECK(axis.from == Approx(0.82));
-  CHECK(axis.to == Approx(0.9));
-  CHECK(axis.ticks.front().text == "0.82");
-  CHECK(linear_axis("x", 3.0, 3.0, tick_text).to > 3.0);
-  CHECK(doubling_axis("x", 6.0).ticks.back().text == "4");
-  LineChart chart{.title = "t",
-                  .x = linear_axis("x", 0.0, 10.0, tick_text),
-                  .y = linear_axis("y", 0.0, 1.0, tick_text),
-                  .series = {},
-                  .level = {}};
+  LineChart chart{.title = "t", .x = {"x", ChartScale::kDoubling}, .y = {"y", ChartScale::kPercent}};
+  chart.series = {{.points = {{2.0, 0.83}, {6.0, 0.9}}}};
+  const std::string doubling = to_svg(chart);  // from 1 to 6, and from 82 to 90 %
+  CHECK_THAT(doubling,
+             ContainsSubstring("d=\"M308.9 285.0L640.0 40.0\"") && ContainsSubstring("<text x=\"517.8\" y=\"340\""
+                                                                                     " text-anchor=\"middle\">4<"));
+  CHECK_THAT(doubling, ContainsSubstring("y=\"324.0\" text-anchor=\"end\">82 %<") && ContainsSubstring(">90 %<"));
+  chart.series = {{.points = {{1.0, 0.5}, {1.0, 0.5}}}};  // an axis is never empty
+  CHECK_THAT(to_svg(chart), ContainsSubstring("d=\"M100.0 296.7L100.0 296.7\"") && ContainsSubstring(">2<"));
+  chart = {.title = "t", .x = {"x"}, .y = {"y", ChartScale::kLinear, 0.0}};
   chart.series = {{.color = 7, .dots = true, .points = {{0.0, 0.0}, {10.0, 1.0, true}}}};
   const std::string svg = as_document(to_svg(chart));
   CHECK_THAT(svg, ContainsSubstring("<path class=\"curve s7\" stroke-dasharray=\"2 4\" d=\"M100.0 320.0L640.0 40.0\""));
   CHECK_THAT(svg, ContainsSubstring("class=\"s7 marked\" cx=\"640.0\"") && ContainsSubstring("<style>"));
   CHECK(tick_text(12345.0) == "12,345");
+  chart.level = 1.0;
+  chart.x.also = 0.0;
   chart.series = {{.color = 7, .points = {{5.0, 0.5}}}};  // one point makes no curve, so it has a dot
-  CHECK_THAT(to_svg(chart), ContainsSubstring("class=\"s7\" ") && ContainsSubstring("M370.0 180.0"));
+  CHECK_THAT(to_svg(chart), ContainsSubstring("class=\"s7\" ") && ContainsSubstring("M640.0 180.0"));
 }
 
 TEST_CASE("chart: series differ without color in curves, dots and legend") {
-  LineChart chart{.title = "t",
-                  .x = linear_axis("x", 0.0, 1.0, tick_text),
-                  .y = linear_axis("y", 0.0, 1.0, tick_text),
-                  .series = {},
-                  .level = {}};
+  LineChart chart{.title = "t", .x = {"x", ChartScale::kLinear, 0.0}, .y = {"y", ChartScale::kLinear, 0.0}};
   const auto without_color = [](const std::string& svg) {
     return std::regex_replace(svg, std::regex(R"(\bs[0-7]\b|#[0-9a-f]{6})"), "s");
   };
@@ -290,20 +288,16 @@ TEST_CASE("chart: series differ without color in curves, dots and legend") {
 }
 
 TEST_CASE("chart: ranges are bands or whiskers, and a legend names the series") {
-  LineChart chart{.title = "t",
-                  .x = linear_axis("x", 0.0, 1.0, tick_text),
-                  .y = linear_axis("y", 0.0, 1.0, tick_text),
-                  .series = {},
-                  .level = {}};
+  LineChart chart{
+      .title = "t", .x = {"x", ChartScale::kLinear, 0.0}, .y = {"y", ChartScale::kLinear, 0.0}, .level = 1.0};
   chart.series = {{.color = 0,
                    .dots = true,
-                   .dot_interval = 2,
                    .ranges = ChartRanges::kBand,
                    .name = "a < b",
                    .points = {{0.0, 0.5, false, 0.25, 0.75}, {0.5, 0.5}, {1.0, 0.5, false, 0.5, 1.0}}}};
   const std::string band = to_svg(chart);
   CHECK_THAT(band, ContainsSubstring("<path class=\"band s0\" d=\"M100.0 110.0L640.0 40.0L640.0 180.0L100.0 250.0Z\""));
-  CHECK(count_of(band, "<circle") == 2);
+  CHECK(count_of(band, "<circle") == 3);
   CHECK(band.find("a &lt; b") == std::string::npos);
   chart.legend = true;
   chart.series[0].ranges = ChartRanges::kWhiskers;
@@ -314,6 +308,9 @@ TEST_CASE("chart: ranges are bands or whiskers, and a legend names the series") 
                  ContainsSubstring("<path class=\"whisker s0\" d=\"M102.0 250.0H110.0M106.0 250.0V110.0M102.0 "
                                    "110.0H110.0\""));
   CHECK(count_of(whiskers, "whisker") == 2);
+  chart.series[0].ranges = ChartRanges::kBand;
+  chart.series[0].points.assign(25, {0.5, 0.5, false, 0.25, 0.75});
+  CHECK(count_of(to_svg(chart), "<circle") == 9 + 1);  // of 25 points every third, and the legend's
   CHECK(count_of(whiskers, "class=\"band") == 0);
 }
 

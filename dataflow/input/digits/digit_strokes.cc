@@ -11,11 +11,20 @@ namespace {
 
 constexpr int kLinesPerPiece = 4;  // lines of a curve between two of its points
 
-Polyline line(std::initializer_list<StrokePoint> points) { return points; }
+// x, y, x, y ... in hundredths.
+using Hundredths = std::initializer_list<int>;
+
+Polyline line(Hundredths coordinates) {
+  Polyline points;
+  for (const int* at = coordinates.begin(); at != coordinates.end(); at += 2) {
+    points.push_back({static_cast<float>(at[0]) / 100.0F, static_cast<float>(at[1]) / 100.0F});
+  }
+  return points;
+}
 
 // A Catmull-Rom spline through the points; the end points are doubled.
-Polyline curve(std::initializer_list<StrokePoint> through) {
-  const std::vector<StrokePoint> p(through);
+Polyline curve(Hundredths through) {
+  const Polyline p = line(through);
   const auto at = [&](std::size_t i) { return p[std::min(std::max<std::size_t>(i, 1) - 1, p.size() - 1)]; };
   Polyline out{p.front()};
   for (std::size_t i = 1; i < p.size(); ++i) {
@@ -42,210 +51,93 @@ using Styles = std::vector<DigitStyle>;
 Styles zero() {
   return {
       // A round oval, a narrow one, and one whose end crosses its start.
-      {{curve({{.50F, .0F},
-               {.18F, .16F},
-               {.08F, .50F},
-               {.18F, .84F},
-               {.50F, 1.F},
-               {.82F, .84F},
-               {.92F, .50F},
-               {.82F, .16F},
-               {.50F, .0F}})}},
-      {{curve({{.55F, .0F},
-               {.30F, .20F},
-               {.22F, .55F},
-               {.30F, .88F},
-               {.50F, 1.F},
-               {.72F, .82F},
-               {.78F, .45F},
-               {.70F, .12F},
-               {.55F, .0F}})}},
-      {{curve({{.62F, .02F},
-               {.25F, .15F},
-               {.10F, .55F},
-               {.28F, .93F},
-               {.60F, .97F},
-               {.88F, .65F},
-               {.85F, .25F},
-               {.60F, .03F},
-               {.36F, .10F}})}},
+      {{curve({50, 0, 18, 16, 8, 50, 18, 84, 50, 100, 82, 84, 92, 50, 82, 16, 50, 0})}},
+      {{curve({55, 0, 30, 20, 22, 55, 30, 88, 50, 100, 72, 82, 78, 45, 70, 12, 55, 0})}},
+      {{curve({62, 2, 25, 15, 10, 55, 28, 93, 60, 97, 88, 65, 85, 25, 60, 3, 36, 10})}},
   };
 }
 
 Styles one() {
   return {
       // A bar, a bar with a flag, and one with a foot too.
-      {{line({{.50F, .0F}, {.50F, 1.F}})}},
-      {{line({{.28F, .22F}, {.54F, .0F}, {.54F, 1.F}})}},
-      {{line({{.26F, .24F}, {.50F, .0F}, {.50F, 1.F}}), line({{.24F, 1.F}, {.76F, 1.F}})}},
+      {{line({50, 0, 50, 100})}},
+      {{line({28, 22, 54, 0, 54, 100})}},
+      {{line({26, 24, 50, 0, 50, 100}), line({24, 100, 76, 100})}},
   };
 }
 
 Styles two() {
   return {
       // With a straight foot, with a loop at the knee, and with a wavy foot.
-      {{curve({{.12F, .26F}, {.30F, .04F}, {.62F, .0F}, {.86F, .18F}, {.80F, .42F}, {.45F, .72F}, {.10F, 1.F}}),
-        line({{.10F, 1.F}, {.92F, 1.F}})}},
-      {{curve({{.16F, .22F},
-               {.45F, .0F},
-               {.80F, .16F},
-               {.74F, .46F},
-               {.42F, .80F},
-               {.18F, .97F},
-               {.08F, .86F},
-               {.24F, .78F},
-               {.55F, .93F},
-               {.94F, .96F}})}},
-      {{curve({{.10F, .18F}, {.45F, .0F}, {.84F, .14F}, {.78F, .42F}, {.42F, .70F}, {.08F, .98F}}),
-        curve({{.08F, .98F}, {.36F, .90F}, {.62F, 1.F}, {.94F, .92F}})}},
+      {{curve({12, 26, 30, 4, 62, 0, 86, 18, 80, 42, 45, 72, 10, 100}), line({10, 100, 92, 100})}},
+      {{curve({16, 22, 45, 0, 80, 16, 74, 46, 42, 80, 18, 97, 8, 86, 24, 78, 55, 93, 94, 96})}},
+      {{curve({10, 18, 45, 0, 84, 14, 78, 42, 42, 70, 8, 98}), curve({8, 98, 36, 90, 62, 100, 94, 92})}},
   };
 }
 
 Styles three() {
   return {
       // Two bows, a flat top, and bows joined by a small loop.
-      {{curve({{.12F, .14F}, {.42F, .0F}, {.80F, .12F}, {.76F, .36F}, {.42F, .47F}}),
-        curve({{.42F, .47F}, {.82F, .55F}, {.88F, .80F}, {.55F, 1.F}, {.10F, .88F}})}},
-      {{line({{.12F, .0F}, {.84F, .0F}, {.44F, .40F}}),
-        curve({{.44F, .40F}, {.80F, .48F}, {.90F, .74F}, {.60F, .98F}, {.10F, .90F}})}},
-      {{curve({{.16F, .10F},
-               {.55F, .0F},
-               {.82F, .18F},
-               {.62F, .42F},
-               {.38F, .50F},
-               {.44F, .41F},
-               {.78F, .54F},
-               {.88F, .78F},
-               {.58F, 1.F},
-               {.12F, .92F}})}},
+      {{curve({12, 14, 42, 0, 80, 12, 76, 36, 42, 47}), curve({42, 47, 82, 55, 88, 80, 55, 100, 10, 88})}},
+      {{line({12, 0, 84, 0, 44, 40}), curve({44, 40, 80, 48, 90, 74, 60, 98, 10, 90})}},
+      {{curve({16, 10, 55, 0, 82, 18, 62, 42, 38, 50, 44, 41, 78, 54, 88, 78, 58, 100, 12, 92})}},
   };
 }
 
 Styles four() {
   return {
       // Open with angles, closed, and open with a round corner.
-      {{line({{.26F, .0F}, {.10F, .58F}, {.92F, .58F}}), line({{.70F, .24F}, {.66F, 1.F}})}},
-      {{line({{.68F, 1.F}, {.68F, .0F}, {.06F, .66F}, {.96F, .66F}})}},
-      {{curve({{.18F, .02F}, {.12F, .34F}, {.22F, .52F}, {.52F, .54F}, {.80F, .44F}}),
-        line({{.82F, .04F}, {.78F, 1.F}})}},
+      {{line({26, 0, 10, 58, 92, 58}), line({70, 24, 66, 100})}},
+      {{line({68, 100, 68, 0, 6, 66, 96, 66})}},
+      {{curve({18, 2, 12, 34, 22, 52, 52, 54, 80, 44}), line({82, 4, 78, 100})}},
   };
 }
 
 Styles five() {
   return {
       // With corners, with the top bar drawn apart, and in one sweep.
-      {{line({{.84F, .0F}, {.22F, .0F}, {.16F, .44F}}),
-        curve({{.16F, .44F}, {.50F, .36F}, {.86F, .54F}, {.84F, .84F}, {.50F, 1.F}, {.08F, .90F}})}},
-      {{line({{.24F, .06F}, {.20F, .46F}}),
-        curve({{.20F, .46F}, {.56F, .38F}, {.86F, .60F}, {.74F, .92F}, {.40F, 1.F}, {.10F, .92F}}),
-        line({{.28F, .04F}, {.92F, .0F}})}},
-      {{curve({{.90F, .02F},
-               {.56F, .02F},
-               {.28F, .06F},
-               {.20F, .34F},
-               {.34F, .44F},
-               {.68F, .46F},
-               {.86F, .68F},
-               {.70F, .94F},
-               {.36F, 1.F},
-               {.08F, .90F}})}},
+      {{line({84, 0, 22, 0, 16, 44}), curve({16, 44, 50, 36, 86, 54, 84, 84, 50, 100, 8, 90})}},
+      {{line({24, 6, 20, 46}), curve({20, 46, 56, 38, 86, 60, 74, 92, 40, 100, 10, 92}), line({28, 4, 92, 0})}},
+      {{curve({90, 2, 56, 2, 28, 6, 20, 34, 34, 44, 68, 46, 86, 68, 70, 94, 36, 100, 8, 90})}},
   };
 }
 
 Styles six() {
   return {
       // With a curved back, with a straight one, and with a hook at the top.
-      {{curve({{.72F, .0F},
-               {.36F, .22F},
-               {.14F, .58F},
-               {.22F, .92F},
-               {.56F, 1.F},
-               {.84F, .80F},
-               {.74F, .56F},
-               {.44F, .52F},
-               {.17F, .72F}})}},
-      {{curve({{.62F, .0F},
-               {.34F, .36F},
-               {.16F, .72F},
-               {.34F, .98F},
-               {.66F, .96F},
-               {.80F, .74F},
-               {.60F, .58F},
-               {.34F, .62F},
-               {.18F, .80F}})}},
-      {{curve({{.86F, .14F},
-               {.64F, .0F},
-               {.32F, .16F},
-               {.14F, .54F},
-               {.20F, .88F},
-               {.54F, 1.F},
-               {.86F, .78F},
-               {.72F, .54F},
-               {.40F, .54F},
-               {.16F, .70F}})}},
+      {{curve({72, 0, 36, 22, 14, 58, 22, 92, 56, 100, 84, 80, 74, 56, 44, 52, 17, 72})}},
+      {{curve({62, 0, 34, 36, 16, 72, 34, 98, 66, 96, 80, 74, 60, 58, 34, 62, 18, 80})}},
+      {{curve({86, 14, 64, 0, 32, 16, 14, 54, 20, 88, 54, 100, 86, 78, 72, 54, 40, 54, 16, 70})}},
   };
 }
 
 Styles seven() {
   return {
       // Plain, with a bar, with a serif, and with a curved leg.
-      {{line({{.08F, .0F}, {.90F, .0F}, {.40F, 1.F}})}},
-      {{line({{.08F, .02F}, {.90F, .0F}, {.38F, 1.F}}), line({{.30F, .52F}, {.84F, .50F}})}},
-      {{line({{.10F, .18F}, {.12F, .02F}, {.90F, .02F}, {.44F, 1.F}})}},
-      {{curve({{.06F, .08F}, {.34F, .02F}, {.62F, .05F}, {.88F, .0F}}),
-        curve({{.88F, .0F}, {.62F, .34F}, {.48F, .66F}, {.42F, 1.F}})}},
+      {{line({8, 0, 90, 0, 40, 100})}},
+      {{line({8, 2, 90, 0, 38, 100}), line({30, 52, 84, 50})}},
+      {{line({10, 18, 12, 2, 90, 2, 44, 100})}},
+      {{curve({6, 8, 34, 2, 62, 5, 88, 0}), curve({88, 0, 62, 34, 48, 66, 42, 100})}},
   };
 }
 
 Styles eight() {
   return {
       // In one stroke, as two rings, and in one stroke that stays open at the top.
-      {{curve({{.50F, .47F},
-               {.20F, .28F},
-               {.28F, .06F},
-               {.50F, .0F},
-               {.74F, .06F},
-               {.80F, .26F},
-               {.50F, .47F},
-               {.16F, .70F},
-               {.24F, .94F},
-               {.50F, 1.F},
-               {.78F, .94F},
-               {.84F, .72F},
-               {.50F, .47F}})}},
-      {{curve({{.50F, .46F}, {.22F, .36F}, {.22F, .10F}, {.50F, .0F}, {.78F, .10F}, {.78F, .36F}, {.50F, .46F}}),
-        curve({{.50F, .46F}, {.15F, .58F}, {.15F, .88F}, {.50F, 1.F}, {.85F, .88F}, {.85F, .58F}, {.50F, .46F}})}},
-      {{curve({{.82F, .14F},
-               {.54F, .0F},
-               {.22F, .12F},
-               {.26F, .36F},
-               {.62F, .54F},
-               {.84F, .76F},
-               {.66F, .98F},
-               {.32F, .97F},
-               {.16F, .76F},
-               {.42F, .52F},
-               {.70F, .34F},
-               {.84F, .12F}})}},
+      {{curve({50, 47, 20, 28, 28, 6, 50, 0, 74, 6, 80, 26, 50, 47, 16, 70, 24, 94, 50, 100, 78, 94, 84, 72, 50, 47})}},
+      {{curve({50, 46, 22, 36, 22, 10, 50, 0, 78, 10, 78, 36, 50, 46}),
+        curve({50, 46, 15, 58, 15, 88, 50, 100, 85, 88, 85, 58, 50, 46})}},
+      {{curve({82, 14, 54, 0, 22, 12, 26, 36, 62, 54, 84, 76, 66, 98, 32, 97, 16, 76, 42, 52, 70, 34, 84, 12})}},
   };
 }
 
 Styles nine() {
   return {
       // With a straight stem, with a curved tail, and in one stroke with a hook.
-      {{curve({{.82F, .24F}, {.58F, .0F}, {.24F, .08F}, {.16F, .34F}, {.40F, .52F}, {.70F, .44F}, {.82F, .24F}}),
-        line({{.82F, .12F}, {.78F, 1.F}})}},
-      {{curve({{.84F, .26F}, {.60F, .0F}, {.24F, .08F}, {.14F, .34F}, {.38F, .52F}, {.72F, .44F}, {.84F, .22F}}),
-        curve({{.84F, .18F}, {.86F, .50F}, {.74F, .84F}, {.46F, 1.F}, {.18F, .94F}})}},
-      {{curve({{.80F, .20F},
-               {.50F, .0F},
-               {.20F, .14F},
-               {.22F, .42F},
-               {.52F, .48F},
-               {.78F, .22F},
-               {.80F, .50F},
-               {.66F, .82F},
-               {.50F, 1.F}})}},
+      {{curve({82, 24, 58, 0, 24, 8, 16, 34, 40, 52, 70, 44, 82, 24}), line({82, 12, 78, 100})}},
+      {{curve({84, 26, 60, 0, 24, 8, 14, 34, 38, 52, 72, 44, 84, 22}),
+        curve({84, 18, 86, 50, 74, 84, 46, 100, 18, 94})}},
+      {{curve({80, 20, 50, 0, 20, 14, 22, 42, 52, 48, 78, 22, 80, 50, 66, 82, 50, 100})}},
   };
 }
 

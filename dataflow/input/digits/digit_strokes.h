@@ -17,7 +17,7 @@ struct DigitStyle {
   std::vector<Polyline> strokes;
 };
 
-// The styles of `digit`, in [0, 10); at least three. They are computed by additions and multiplications only, so they
+// The styles of `digit`, in [0, 10); at least three. They are computed by exactly rounded operations only, so they
 // have the same bits on every machine.
 std::vector<DigitStyle> digit_styles(int digit);
 

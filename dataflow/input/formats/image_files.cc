@@ -1,7 +1,6 @@
 #include "dataflow/input/formats/image_files.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <set>

@@ -1,7 +1,6 @@
 #include "dataflow/input/images/image_decoder.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "dataflow/input/images/exif.h"

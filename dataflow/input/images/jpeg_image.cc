@@ -11,7 +11,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <string>
 
 #include "dataflow/input/images/image_formats.h"
 #include "dataflow/input/images/luma.h"

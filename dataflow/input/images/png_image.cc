@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
-#include <string>
 
 #include "dataflow/input/images/image_formats.h"
 #include "engine/error.h"

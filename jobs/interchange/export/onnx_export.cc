@@ -1,11 +1,10 @@
 #include "jobs/interchange/export/onnx_export.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "dataflow/graph.h"
 #include "engine/error.h"
-#include "jobs/interchange/export/model_output.h"
 #include "jobs/interchange/export/onnx_layers.h"
 #include "jobs/interchange/export/onnx_writer.h"
 #include "jobs/run/weights/saved_model.h"
@@ -39,6 +38,20 @@ std::vector<std::string> layer_names(const Graph& graph) {
   std::vector<std::string> names;
   for (const Graph::Node& node : graph.nodes()) names.push_back(node.name);
   return names;
+}
+
+// Returns for each node whether `tensor` depends on it.
+std::vector<bool> needed_for(const dataflow::Graph& graph, int tensor) {
+  std::vector<bool> needed_tensors(static_cast<std::size_t>(graph.tensors()), false);
+  needed_tensors[static_cast<std::size_t>(tensor)] = true;
+  std::vector<bool> needed(graph.nodes().size(), false);
+  for (std::size_t n = needed.size(); n-- > 0;) {
+    const dataflow::Graph::Node& node = graph.nodes()[n];
+    needed[n] = needed_tensors[static_cast<std::size_t>(node.output)];
+    if (!needed[n]) continue;
+    for (const int input : node.inputs) needed_tensors[static_cast<std::size_t>(input)] = true;
+  }
+  return needed;
 }
 
 // The tensor that `tensor` is a copy of at inference.

@@ -1,9 +1,7 @@
 #include "jobs/interchange/export/run_export.h"
 
 #include <exception>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 

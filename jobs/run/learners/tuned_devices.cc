@@ -1,7 +1,6 @@
 #include "jobs/run/learners/tuned_devices.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 

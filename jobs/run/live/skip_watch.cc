@@ -1,7 +1,6 @@
 #include "jobs/run/live/skip_watch.h"
 
 #include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "jobs/run/processes/shared_bounds.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <numeric>
 #include <utility>
 #include <vector>

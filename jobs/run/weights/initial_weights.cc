@@ -4,7 +4,6 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <optional>
 
 #include "dataflow/parameter_rules.h"
 #include "engine/error.h"

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "jobs/messages/text.h"
+#include "jobs/messages/text_encoding.h"
 #include "jobs/study/bench/bench_charts.h"
 #include "jobs/study/bench/bench_report.h"
 #include "jobs/study/bench/bench_statistics.h"
@@ -28,26 +31,30 @@ constexpr const char* kPageStyle =
     "figure{margin:0;border:1px solid GrayText;border-radius:6px;padding:.5em}figure>svg{width:100%;height:auto}\n"
     "@media(max-width:620px){svg.chart text{font-size:17px}}\n"
     ".legend{list-style:none;display:flex;flex-wrap:wrap;gap:.3em 1.5em;padding:0 1em;margin:.3em 0}"
-    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em;background:var(--c)}"
+    ".bar{display:flex;height:18px;margin-bottom:.7em}.bar i,.legend i{background:var(--c)}"
+    ".legend i{display:inline-block;width:1em;height:.7em;margin-right:.5em}"
     ".legend .key{width:3.5em;height:.75em;margin-right:.5em}\n"
     ".bad{font-weight:bold}code,pre{font-family:monospace}pre{white-space:pre-wrap;overflow-wrap:anywhere}\n";
 
+// A color of the charts, and what has it.
 struct Name {
   int color = 0;
   std::string text;
 };
 
-// `key_of`: returns the legend's picture for a color.
-std::string figure(const std::string& svg, const std::vector<Name>& names, std::string (*key_of)(int)) {
-  std::string html = "<figure>\n" + svg + "<ul class=\"legend\">\n";
+std::string figure(const std::string& drawing, const std::vector<Name>& names, std::string (*key_of)(int)) {
+  std::string html = "<figure>\n" + drawing + "<ul class=\"legend\">\n";
   for (const Name& name : names) html += fmt::format("<li>{}{}</li>\n", key_of(name.color), escaped(name.text));
   return html + "</ul>\n</figure>\n";
 }
 
+// The page has the legend as text.
 std::string figure(LineChart chart) {
   std::vector<Name> names;
-  for (const ChartSeries& series : chart.series) names.push_back({series.color, series.name});
-  chart.legend = false;  // the page has the legend as text
+  for (const ChartSeries& series : chart.series) {
+    if (!series.name.empty()) names.push_back({series.color, series.name});
+  }
+  chart.legend = false;
   return figure(to_svg(chart), names, series_key);
 }
 
@@ -55,86 +62,81 @@ std::string bar_key(int color) { return fmt::format("<i class=\"{}\"></i>", colo
 
 // One curve per run.
 std::string time_chart(const BenchResult& result) {
-  LineChart chart{
-      .title = accuracy_title(result) + " over time", .x = {}, .y = {}, .series = {}, .level = result.plan.target};
-  double most_x = 0.0;
-  double least_y = chart.level.value_or(1.0);
-  double most_y = chart.level.value_or(0.0);
+  LineChart chart{.title = accuracy_title(result) + " over time",
+                  .x = {"seconds since the start of the run", ChartScale::kLinear, 0.0},
+                  .y = {result.plan.accuracy_text(), ChartScale::kPercent},
+                  .level = result.plan.target};
+  for (std::size_t i = 0; i < result.plan.cases.size(); ++i) {  // a legend also for cases without runs
+    chart.series.push_back({.color = static_cast<int>(i), .name = result.plan.cases[i].name});
+  }
   for (const BenchRun& run : result.runs) {
-    ChartSeries series{.color = static_cast<int>(run.case_index), .name = {}, .points = {}};
+    ChartSeries& series = chart.series.emplace_back(ChartSeries{.color = static_cast<int>(run.case_index)});
     for (const BenchEpoch& row : run.rows) {
       const bool reaches = run.outcome == BenchOutcome::kReached && &row == &run.rows.back();
       series.points.push_back({row.elapsed_seconds, row.decisive_accuracy(), reaches});
-      most_x = std::max(most_x, row.elapsed_seconds);
-      least_y = std::min(least_y, row.decisive_accuracy());
-      most_y = std::max(most_y, row.decisive_accuracy());
     }
-    chart.series.push_back(std::move(series));
-  }
-  chart.x = linear_axis("seconds since the start of the run", 0.0, most_x, tick_text);
-  chart.y = linear_axis(result.plan.accuracy_text(), std::min(least_y, most_y), most_y, percent_tick_text);
-  std::vector<Name> names;
-  for (const BenchCase& of : result.plan.cases) names.push_back({static_cast<int>(names.size()), of.name});
-  return figure(to_svg(chart), names, series_key);
-}
-
-// Uses the runs that the tables count: a curve through the medians at equal numbers of learners.
-std::string throughput_chart(const BenchResult& result) {
-  std::vector<Name> names;
-  std::map<std::string, std::map<int, std::vector<double>>> rates;
-  double most_rate = 0.0;
-  double most_learners = 1.0;
-  for (const BenchRun& run : result.runs) {
-    if (!run.is_measured() || run.images_per_second <= 0.0) continue;
-    const std::string& series = result.plan.cases[run.case_index].series_name;
-    if (!rates.contains(series)) names.push_back({static_cast<int>(names.size()), series});
-    rates[series][run.learners].push_back(run.images_per_second);
-    most_rate = std::max(most_rate, run.images_per_second);
-    most_learners = std::max(most_learners, static_cast<double>(run.learners));
-  }
-  LineChart chart{.title = "Throughput over learners (medians)",
-                  .x = doubling_axis("learners, of all devices", most_learners),
-                  .y = linear_axis("images/s", 0.0, most_rate, tick_text),
-                  .series = {},
-                  .level = {}};
-  for (const Name& name : names) {
-    ChartSeries series{.color = name.color, .dots = true, .name = name.text, .points = {}};
-    for (const auto& [learners, of] : rates[name.text]) {
-      series.points.push_back({static_cast<double>(learners), *spread_of(of).median});
-    }
-    chart.series.push_back(std::move(series));
   }
   return figure(std::move(chart));
 }
 
-// If every run was traced, the training time is divided by what the learners do.
+// Uses the runs that the tables count: a curve through the medians at equal numbers of learners.
+std::string throughput_chart(const BenchResult& result) {
+  std::vector<std::string> names;  // in the order of the runs
+  std::map<std::string, std::map<int, std::vector<double>>> rates;
+  for (const BenchRun& run : result.runs) {
+    if (!run.is_measured() || run.images_per_second <= 0.0) continue;
+    const std::string& series = result.plan.cases[run.case_index].series_name;
+    if (!rates.contains(series)) names.push_back(series);
+    rates[series][run.learners].push_back(run.images_per_second);
+  }
+  LineChart chart{.title = "Throughput over learners (medians)",
+                  .x = {"learners, of all devices", ChartScale::kDoubling},
+                  .y = {"images/s", ChartScale::kLinear, 0.0}};
+  for (const std::string& name : names) {
+    const int color = static_cast<int>(chart.series.size());
+    ChartSeries& series = chart.series.emplace_back(ChartSeries{.color = color, .dots = true, .name = name});
+    for (const auto& [learners, of] : rates[name]) {
+      series.points.push_back({static_cast<double>(learners), *spread_of(of).median});
+    }
+  }
+  return figure(std::move(chart));
+}
+
+// A bar for each case. If every run was traced, the training time is divided by what the learners do.
 std::string phase_chart(const BenchResult& result) {
   std::vector<BenchPhases> phases;
   for (std::size_t i = 0; i < result.plan.cases.size(); ++i) phases.push_back(summarize(runs_of(result, i)).phases);
   const bool divided = std::ranges::all_of(phases, [](const BenchPhases& of) { return of.working.has_value(); });
-  BarChart chart{.title = "Where the time goes (means over the runs of a job)", .unit = "s", .bars = {}};
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    const BenchPhases& of = phases[i];
+  std::vector<std::vector<double>> bars;
+  double most = 0.0;
+  for (const BenchPhases& of : phases) {
     const double waits = of.averaging_wait.value_or(0.0);
-    std::vector<double> parts = {of.preparation, of.training, of.evaluation, of.other};
+    bars.push_back({of.preparation, of.training, of.evaluation, of.other});
     if (divided) {
       const double idle = std::max(0.0, of.training - *of.working - waits);
-      parts = {of.preparation, *of.working, waits, idle, of.evaluation, of.other};
+      bars.back() = {of.preparation, *of.working, waits, idle, of.evaluation, of.other};
     }
-    chart.bars.push_back({result.plan.cases[i].name, parts});
+    most = std::max(most, std::reduce(bars.back().begin(), bars.back().end()));
   }
-  std::vector<std::string> parts = {"preparation: data, plans, learners", "training", "evaluation", "other"};
-  if (divided) {
-    parts = {parts[0],
-             "training: learners work",
-             "training: they wait for averaging",
-             "training: they have no work",
-             parts[2],
-             parts[3]};
+  std::string html = "<b>Where the time goes (means over the runs of a job)</b>\n";
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const double sum = std::reduce(bars[i].begin(), bars[i].end());
+    html += fmt::format("<div>{}: {} s</div><div class=\"bar\" style=\"width:{:.1f}%\">",
+                        escaped(result.plan.cases[i].name), tick_text(sum), most > 0.0 ? 100.0 * sum / most : 0.0);
+    for (int part = 0; const double seconds : bars[i]) {
+      html += fmt::format("<i class=\"{}\" style=\"flex:{:.4f}\"></i>", color_class(part++), seconds);
+    }
+    html += "</div>\n";
   }
-  std::vector<Name> names;
-  for (const std::string& part : parts) names.push_back({static_cast<int>(names.size()), part});
-  return figure(to_svg(chart), names, bar_key);
+  const std::vector<Name> whole = {
+      {0, "preparation: data, plans, learners"}, {1, "training"}, {2, "evaluation"}, {3, "other"}};
+  const std::vector<Name> parts = {{0, whole[0].text},
+                                   {1, "training: learners work"},
+                                   {2, "training: they wait for averaging"},
+                                   {3, "training: they have no work"},
+                                   {4, whole[2].text},
+                                   {5, whole[3].text}};
+  return figure(html, divided ? parts : whole, bar_key);
 }
 
 std::string row_of(const std::vector<std::string>& cells, const char* tag) {
@@ -197,6 +199,58 @@ std::string to_page(const BenchResult& result) {
       load_text(result.load_at_begin), load_text(result.load_at_end),
       escaped(result.machine.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
   return html;
+}
+
+namespace {
+
+std::string cell(std::string_view text) { return safe_text(text, TextFor::kMarkdown); }
+
+std::string line_of(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& text : cells) line += " " + cell(text) + " |";
+  return line + "\n";
+}
+
+// Aligns the first column left and the others right. Returns "" if there are no rows.
+std::string markdown_table(const TableRows& rows) {
+  if (rows.empty()) return "";
+  std::string text = line_of(rows.front()) + "|---|";
+  for (std::size_t i = 1; i < rows.front().size(); ++i) text += "---:|";
+  text += "\n";
+  for (std::size_t i = 1; i < rows.size(); ++i) text += line_of(rows[i]);
+  return text + "\n";
+}
+
+std::string machine_text(const BenchResult& result) {
+  std::string text;
+  for (const char* name : {"processor", "usable_cores", "operating_system", "source_commit"}) {
+    if (!result.machine.contains(name)) continue;
+    const auto& value = result.machine.at(name);
+    text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", name,
+                        value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_markdown(const BenchResult& result) {
+  std::string text = fmt::format("# {}\n\n", cell(bench_title(result)));
+  text += fmt::format("    {}\n\n", printable(result.command));
+  text += fmt::format("Begun {}; status: {}, {} of {} runs. {}\n\n", cell(result.started), status_of(result),
+                      result.ended(), result.runs.size(), cell(table_notes(result)));
+  if (!result.resumptions.empty()) text += cell(resumption_notes(result)) + "\n\n";
+  text += markdown_table(time_rows(result)) + "## Accuracy\n\n" + markdown_table(accuracy_rows(result));
+  const TableRows epochs = epoch_rows(result, true);
+  const std::string accuracy = accuracy_title(result);
+  if (!epochs.empty()) text += fmt::format("## {} after epochs, %\n\n{}", accuracy, markdown_table(epochs));
+  text += fmt::format("## Charts\n\n![{} over epochs]({})\n\n", accuracy, kEpochChart);
+  if (accuracy_over_learners(result)) text += fmt::format("![Test accuracy over learners]({})\n\n", kLearnerChart);
+  text += "## Runs\n\n" + markdown_table(run_rows(result));
+  text += fmt::format(
+      "## Machine\n\n{}. Load averages of 1, 5 and 15 minutes: {} before the first run, {} after the last.\n",
+      cell(machine_text(result)), load_text(result.load_at_begin), load_text(result.load_at_end));
+  return text;
 }
 
 }  // namespace arbalest::jobs

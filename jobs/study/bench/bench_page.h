@@ -1,4 +1,4 @@
-// Writes a bench as one self-contained HTML page, with charts as inline SVG, readable on light and dark background.
+// Writes a bench as a page.
 #pragma once
 
 #include <string>
@@ -7,7 +7,11 @@
 
 namespace arbalest::jobs {
 
+// One self-contained HTML page, with charts as inline SVG, readable on light and dark background.
 std::string to_page(const BenchResult& result);
+// Markdown for a page of results: its tables, and links to its charts. These are files in the same directory
+// (jobs/study/bench/bench_report.h).
+std::string to_markdown(const BenchResult& result);
 
 // "Time to 99.00 % test accuracy", or "Test accuracy" if there is no target.
 std::string bench_title(const BenchResult& result);

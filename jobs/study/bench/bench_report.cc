@@ -7,7 +7,6 @@
 #include "jobs/messages/text.h"
 #include "jobs/report/json.h"
 #include "jobs/study/bench/bench_charts.h"
-#include "jobs/study/bench/bench_markdown.h"
 #include "jobs/study/bench/bench_mllog.h"
 #include "jobs/study/bench/bench_page.h"
 #include "jobs/study/bench/bench_tables.h"

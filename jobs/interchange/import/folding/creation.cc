@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "jobs/interchange/import/folding/extents.h"
 #include "jobs/interchange/import/folding/folding.h"

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <functional>
-#include <utility>
 
 #include "jobs/interchange/import/folding/extents.h"
 #include "jobs/interchange/import/folding/folding.h"

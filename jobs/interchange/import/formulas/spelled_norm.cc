@@ -1,6 +1,5 @@
 #include "jobs/interchange/import/formulas/spelled_norm.h"
 
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,7 +1,6 @@
 #include "jobs/interchange/import/formulas/spelled_windows.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 
 #include "jobs/interchange/import/constant.h"
