@@ -139,7 +139,7 @@ TEST_CASE("a job chooses how image files become pixels") {
 TEST_CASE("missing fields for image files are errors, and nothing is derived from invalid ones") {
   const auto images = [](const std::string& text) { return said_of("data { images { " + text + " } }"); };
   CHECK(images("classes: 2 decoding { height: 28 width: 28 }") ==
-        "job.txtpb:3:8: error: directory is missing; set it to the folder of the files, below the data root ('.' is "
+        "job.txtpb:3:8: error: directory is missing: the folder of the files, below the data root ('.' is "
         "the data root itself)");
   CHECK(images("directory: \"a\" decoding { height: 28 width: 28 }") ==
         "job.txtpb:3:8: error: classes is missing: how many classes the images have");
