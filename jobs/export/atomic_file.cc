@@ -134,14 +134,18 @@ void remove_partial_files(const std::filesystem::path& directory) {
   for (const std::filesystem::path& partial : partial_files_in(directory)) remove_unless_written(partial);
 }
 
-void remove_partial_files_of(const std::filesystem::path& path) {
+std::vector<std::filesystem::path> partial_files_of(const std::filesystem::path& path) {
   const std::string begin = path.filename().string() + std::string(kPartialEnding);
-  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  for (const std::filesystem::path& partial : partial_files_in(directory)) {
+  std::vector<std::filesystem::path> found = partial_files_in(path.has_parent_path() ? path.parent_path() : ".");
+  std::erase_if(found, [&](const std::filesystem::path& partial) {
     const std::string name = partial.filename().string();
-    if (!name.starts_with(begin) || name.find_first_not_of("0123456789", begin.size()) != std::string::npos) continue;
-    remove_unless_written(partial);
-  }
+    return !name.starts_with(begin) || name.find_first_not_of("0123456789", begin.size()) != std::string::npos;
+  });
+  return found;
+}
+
+void remove_partial_files_of(const std::filesystem::path& path) {
+  for (const std::filesystem::path& partial : partial_files_of(path)) remove_unless_written(partial);
 }
 
 }  // namespace arbalest::jobs

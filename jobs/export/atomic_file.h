@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace arbalest::jobs {
 
@@ -38,6 +39,8 @@ class AtomicFile {
 
 void write_file(const std::filesystem::path& path, std::string_view text);
 
+// Returns the partial files of the file `path`, which processes have left or are writing.
+std::vector<std::filesystem::path> partial_files_of(const std::filesystem::path& path);
 // Remove the partial files in `directory`, and those of the file `path`, whose processes are gone. What cannot be
 // removed stays.
 void remove_partial_files(const std::filesystem::path& directory);

@@ -115,6 +115,11 @@ int open_log(const fs::path& directory, int flags) {
   const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | flags, 0666);
   if (file < 0 && errno == EEXIST) fail_used(directory, kMetricsFile);
   if (file < 0) fail_directory("write to", directory, errno);
+  if (!fs::is_regular_file(path)) {  // such as a pipe, which nobody may ever read
+    close(file);
+    engine::fail(ErrorKind::kUsage, "'{}' is not a file; remove it, or choose another directory with --output",
+                 path.string());
+  }
   if (lock(file)) return file;
   close(file);
   fail_running(directory);

@@ -36,13 +36,27 @@ nlohmann::ordered_json with_time(nlohmann::ordered_json row) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, ExistingRun existing)
+RunDirectory::RunDirectory(const fs::path& path, const std::string& job_name, ExistingRun existing,
+                           const std::optional<fs::path>& origin)
     : directory_(path, job_name), tensorboard_(directory_.path()) {
-  const fs::path log = directory_.path() / kMetricsFile;
   std::error_code error;
-  existed_ = existing == ExistingRun::kContinue && fs::exists(log, error);
-  metrics_ = std::make_unique<MetricsLog>(log, claim_run(directory_.path(), existing));
+  existed_ = existing == ExistingRun::kContinue && fs::exists(directory_.path() / kMetricsFile, error);
+  try {
+    claim(existing, origin);
+  } catch (...) {
+    if (directory_.is_new()) unlink((directory_.path() / kOriginFile).c_str());
+    throw;
+  }
   remove_partial_files(directory_.path());
+}
+
+// Another process may take a directory that was there, so the log claims that first.
+void RunDirectory::claim(ExistingRun existing, const std::optional<fs::path>& origin) {
+  const bool is_first = origin && directory_.is_new();
+  if (is_first) write_origin(path(), *origin);
+  const int log = claim_run(path(), is_first ? ExistingRun::kContinue : existing);
+  metrics_ = std::make_unique<MetricsLog>(path() / kMetricsFile, log);
+  if (origin && !is_first) write_origin(path(), *origin);
 }
 
 void RunDirectory::continue_from(const SavedRun* saved, std::function<void()> at_start) {
@@ -87,8 +101,6 @@ RunDirectory::~RunDirectory() {
   if (begun_ || existed_ || !metrics_->is_in_place()) return;
   for (const char* file : {kJobFile, kReplayFile, kOriginFile, kMetricsFile}) unlink((path() / file).c_str());
 }
-
-void RunDirectory::set_origin(const fs::path& checkpoint) { write_origin(path(), checkpoint); }
 
 void RunDirectory::cut_log() {
   const std::string log = (path() / kMetricsFile).string();

@@ -38,17 +38,17 @@ class RunDirectory final : public RunObserver {
   // has just begun; such a run is never touched. Throws it also for a folder of runs. Throws ErrorKind::kOutOfMemory if
   // the disk is full.
   // kContinue: a directory with a run is no error, unless a process is training there; call continue_from() then.
+  // `origin`: the checkpoint of another run that this one goes on from until it has one of its own. It is written
+  // before all else in a new directory, so that a kill cannot leave a run that has forgotten it.
   RunDirectory(const std::filesystem::path& path, const std::string& job_name,
-               ExistingRun existing = ExistingRun::kRefuse);
+               ExistingRun existing = ExistingRun::kRefuse,
+               const std::optional<std::filesystem::path>& origin = std::nullopt);
   ~RunDirectory() override;
 
   // The run will go on from `saved`: when it starts, its log is cut to its length at that point. Null: the run begins
   // anew, with an empty log.
   // `at_start` is called then.
   void continue_from(const SavedRun* saved, std::function<void()> at_start = {});
-  // Notes that the run goes on from a checkpoint of another run, until it has one of its own. Throws as fail_write
-  // does.
-  void set_origin(const std::filesystem::path& checkpoint);
   // Whether an earlier process has left a log here.
   bool has_earlier_log() const noexcept { return existed_; }
   // Bytes of metrics.jsonl so far, all of them on disk, or waiting if the disk is full.
@@ -74,6 +74,7 @@ class RunDirectory final : public RunObserver {
   void on_finish(const RunSummary& summary) override;
 
  private:
+  void claim(ExistingRun existing, const std::optional<std::filesystem::path>& origin);
   void cut_log();
   void begin_files(const RunStart& start);
   void log(const char* event, const nlohmann::ordered_json& row);

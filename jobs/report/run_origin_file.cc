@@ -4,6 +4,7 @@
 #include <string>
 #include <system_error>
 
+#include "engine/error.h"
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/run_files.h"
 
@@ -15,11 +16,31 @@ void write_origin(const fs::path& run, const fs::path& checkpoint) {
   write_file(run / kOriginFile, fs::absolute(checkpoint).lexically_normal().string() + "\n");
 }
 
-std::optional<fs::path> read_origin(const fs::path& run) {
-  std::ifstream file(run / kOriginFile);
+namespace {
+
+// The first line of the file, if it is whole.
+std::optional<fs::path> line_of(const fs::path& path) {
+  std::ifstream file(path);
   std::string line;
-  if (!std::getline(file, line) || line.empty()) return std::nullopt;
+  if (!std::getline(file, line) || line.empty() || file.eof()) return std::nullopt;
   return line;
+}
+
+}  // namespace
+
+std::optional<fs::path> read_origin(const fs::path& run) {
+  const fs::path file = run / kOriginFile;
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (fs::is_regular_file(status)) return line_of(file);
+  if (fs::exists(status)) {
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is not a file; remove it, or choose another directory with --output",
+                 file.string());
+  }
+  for (const fs::path& partial : partial_files_of(file)) {
+    if (std::optional<fs::path> origin = line_of(partial)) return origin;
+  }
+  return std::nullopt;
 }
 
 bool is_at_or_in(const fs::path& checkpoint, const fs::path& given) {

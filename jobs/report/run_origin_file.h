@@ -10,7 +10,9 @@ namespace arbalest::jobs {
 // Throws as fail_write does (jobs/export/atomic_file.h).
 void write_origin(const std::filesystem::path& run, const std::filesystem::path& checkpoint);
 
-// Returns the checkpoint, an absolute path; nothing if the run has begun by itself.
+// Returns the checkpoint, an absolute path; nothing if the run has begun by itself. A process that was killed while it
+// wrote the file may have left it under its partial name, which is read, too. Throws kUsage if the file is none, such
+// as a pipe.
 std::optional<std::filesystem::path> read_origin(const std::filesystem::path& run);
 
 // Whether `checkpoint` is `given`, or one of the run `given`.

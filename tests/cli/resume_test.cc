@@ -1,7 +1,10 @@
 // Runs that are killed, stopped and resumed, as a user does it.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -271,6 +274,22 @@ TEST_CASE(
     CHECK_THAT(resumed.err, ContainsSubstring("its run goes on from '" + (program / earlier).string() + "' once more"));
     CHECK(summary_of(program / "copy")["model_sha256"] == whole["model_sha256"]);
   }
+  // Killed before its log had a line, or even before the file of its origin had its name.
+  const std::string origin = read_text(program / "copy/resumed_from.txt");
+  for (const std::string file : {"resumed_from.txt", "resumed_from.txt.partial-4194303"}) {
+    for (const bool has_log : {false, true}) {
+      CAPTURE(file, has_log);
+      fs::create_directory(program / "early");
+      write_text(program / "early" / file, origin);
+      if (has_log) write_text(program / "early/metrics.jsonl", "");
+      const Completed resumed = program.run(job_of("1", {"--output", "early", "--resume=auto"}));
+      INFO(resumed.err);
+      CHECK(resumed.exit_code == 0);
+      CHECK_THAT(resumed.err, ContainsSubstring("once more"));
+      CHECK(read_text(program / "early/resumed_from.txt") == origin);
+      fs::remove_all(program / "early");
+    }
+  }
   // The run that it began from is gone.
   fs::remove_all(program / "copy/checkpoints");
   for (const char* file : {"model.safetensors", "summary.json"}) fs::remove(program / "copy" / file);
@@ -278,6 +297,20 @@ TEST_CASE(
   const Completed gone = program.run(job_of("1", {"--output", "copy", "--resume=auto"}));
   CHECK(gone.exit_code == 5);
   CHECK_THAT(gone.err, ContainsSubstring("is gone; begin anew from another one"));
+}
+
+TEST_CASE("resume: a pipe in the place of a run's file is refused, not waited for") {
+  const Program program;
+  for (const std::string file : {"metrics.jsonl", "resumed_from.txt"}) {
+    CAPTURE(file);
+    fs::create_directory(program / "run");
+    REQUIRE(mkfifo((program / "run" / file).c_str(), 0600) == 0);
+    const Completed refused = program.run(job_of("1", kHere));
+    CHECK(refused.exit_code == 2);
+    CHECK_THAT(refused.err, ContainsSubstring("'run/" + file + "' is not a file; remove it, or choose another"));
+    CHECK(std::distance(fs::directory_iterator(program / "run"), {}) == 1);
+    fs::remove_all(program / "run");
+  }
 }
 
 TEST_CASE("resume: a changed bit of the best model is noticed by evaluation and by a run that goes on") {

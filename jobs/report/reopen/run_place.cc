@@ -33,6 +33,7 @@ RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const
     engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
   }
   RunPlace place;
+  const std::optional<fs::path> origin = read_origin(options.output);  // a partial file of it may go afterwards
   place.directory = std::make_unique<RunDirectory>(options.output, job.name, ExistingRun::kContinue);
   place.point = newest_resume_point(options.output, job, warn);
   place.completed = completed(options.output, place.point, job);
@@ -43,7 +44,8 @@ RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const
   }
   check_may_begin(place.directory->path(), place.directory->has_earlier_log());
   place.directory->continue_from(nullptr);
-  if (const std::optional<fs::path> origin = read_origin(options.output)) {
+  if (origin) {
+    if (!read_origin(options.output)) write_origin(options.output, *origin);
     place.point = point_of_origin(options.output, *origin, job, warn);
   } else if (place.directory->has_earlier_log()) {
     warn(fmt::format("'{}' has no checkpoint: its run begins anew", options.output));
@@ -72,18 +74,19 @@ RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const T
   if (!is_own && is_repeated(options)) return resume_newest(options, job, warn);
   const fs::path run = options.output.empty() ? run_of(options.resume) : fs::path(options.output);
   RunPlace place;
-  place.directory =
-      std::make_unique<RunDirectory>(run, job.name, is_own ? ExistingRun::kContinue : ExistingRun::kRefuse);
-  place.point = resume_point_at(options.resume, job, warn, is_own ? Damaged::kRename : Damaged::kKeep);
-  place.completed = nothing_left(*place.point, job);
-  // The directory that was asked for would not be there.
-  if (!is_own && !place.completed.text.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed.text);
-  if (!place.completed.text.empty()) return place;
   if (!is_own) {
-    place.directory->set_origin(place.point->path);
+    place.point = resume_point_at(options.resume, job, warn, Damaged::kKeep);
+    place.completed = nothing_left(*place.point, job);
+    // The directory that was asked for would not be there.
+    if (!place.completed.text.empty()) engine::fail(engine::ErrorKind::kUsage, "{}", place.completed.text);
+    place.directory = std::make_unique<RunDirectory>(run, job.name, ExistingRun::kRefuse, place.point->path);
     place.directory->continue_from(nullptr);  // its log is empty
     return place;
   }
+  place.directory = std::make_unique<RunDirectory>(run, job.name, ExistingRun::kContinue);
+  place.point = resume_point_at(options.resume, job, warn, Damaged::kRename);
+  place.completed = nothing_left(*place.point, job);
+  if (!place.completed.text.empty()) return place;
   place.directory->continue_from(&place.point->saved, [run = place.directory->path(), path = place.point->path,
                                                        batches = place.point->saved.training.batches,
                                                        warn] { set_later_aside(run, path, batches, warn); });
