@@ -14,7 +14,7 @@ struct Configuration {
   bool operator==(const Configuration&) const = default;
 };
 
-// Bounds from the job file, reduced to what memory (by forecast) and the batches of an epoch allow.
+// Bounds from the job file, reduced to what memory (by estimate) and the batches of an epoch allow.
 struct Bounds {
   int min = 1;
   int max = 1;

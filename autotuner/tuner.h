@@ -3,7 +3,7 @@
 // give the same decisions.
 //
 // Who calls what (jobs/run/Trainer):
-//   1. Before the run: give the constructor the space, which follows from the job's bounds, the memory forecast's
+//   1. Before the run: give the constructor the space, which follows from the job's bounds, the memory estimate's
 //      largest count and the batches of an epoch. The run begins with first(), or is refused if that does not fit.
 //   2. After every scheduler.advance() and drain() of training: call add() with the Progress they returned and the
 //      seconds they took. The seconds of evaluations, checkpoints and resizes are left out. If completes_window() says

@@ -20,7 +20,7 @@ namespace {
 StopRequests requests;
 std::atomic<int> requested_saves{0};
 static_assert(std::atomic<int>::is_always_lock_free);
-std::atomic<const char*> farewell{""};
+std::atomic<const char*> second_signal_text{""};
 static_assert(std::atomic<const char*>::is_always_lock_free);
 
 std::int64_t nanoseconds_now() {
@@ -34,7 +34,7 @@ extern "C" void note_signal(int signal) {
   const StopRequest request = requests.note(signal, nanoseconds_now());
   errno = error;
   if (request != StopRequest::kSecond || signal == SIGHUP) return;
-  const char* text = farewell.load();
+  const char* text = second_signal_text.load();
   // The process ends anyway if its standard error is gone.
   static_cast<void>(write(STDERR_FILENO, text, std::strlen(text)) == 0);
   _exit(kSignalBase + signal);
@@ -59,7 +59,7 @@ bool is_ignored(int signal) {
 }  // namespace
 
 const std::atomic<int>& catch_stop_signals(const char* second_signal) {
-  farewell = second_signal;
+  second_signal_text = second_signal;
   handle(SIGINT, note_signal);
   handle(SIGTERM, note_signal);
   if (!is_ignored(SIGHUP)) handle(SIGHUP, note_signal);

@@ -23,7 +23,7 @@
 #include "jobs/report/output_file.h"
 #include "jobs/report/prometheus/prometheus_file.h"
 #include "jobs/report/reopen/next_steps.h"
-#include "jobs/report/reopen/run_place.h"
+#include "jobs/report/reopen/run_location.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/report/trace.h"
 #include "jobs/run/divergence/step_settings.h"
@@ -163,11 +163,11 @@ void advise(const TrainArguments& arguments, const engine::process::World& world
 // Rank 0 opens the run's directory. All processes get the state that the run goes on from, and why nothing is left to
 // train, if nothing is.
 void share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
-                 jobs::RunPlace& place) {
+                 jobs::RunLocation& place) {
   jobs::together(world, [&] {
     if (world.rank() != 0) return;
-    place = jobs::open_run_place({.output = arguments.output, .resume = arguments.resume}, job,
-                                 [](const std::string& text) { spdlog::warn("{}", text); });
+    place = jobs::open_run_location({.output = arguments.output, .resume = arguments.resume}, job,
+                                    [](const std::string& text) { spdlog::warn("{}", text); });
   });
   world.broadcast(place.completed.text);
   if (world.any_of(place.point ? 1 : 0) == 0) return;
@@ -181,7 +181,7 @@ void share_place(engine::process::World& world, const TrainArguments& arguments,
 // Prepares the run to go on from the checkpoint in `place`, if there is one. The job is read once more if it must be
 // read with other settings there.
 void go_on(engine::process::World& world, const TrainArguments& arguments, const jobs::SourceText& source,
-           jobs::RunPlace& place, jobs::JobOptions& job, jobs::RunContext& context) {
+           jobs::RunLocation& place, jobs::JobOptions& job, jobs::RunContext& context) {
   if (!place.point) return;
   const std::vector<std::string>& settings = place.point->settings;
   if (!settings.empty()) {
@@ -193,7 +193,7 @@ void go_on(engine::process::World& world, const TrainArguments& arguments, const
 
 // Ends a command that has nothing to train.
 int end_completed(const TrainArguments& arguments, const engine::process::World& world, const jobs::JobOptions& job,
-                  const jobs::RunPlace& place) {
+                  const jobs::RunLocation& place) {
   if (world.rank() != 0) return kOk;
   print_result(place.completed.text + "\n");
   print_next(arguments, world, place.directory->path().string(), jobs::next_steps_of(job, place.completed));
@@ -222,7 +222,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (cache) context.learner_cache = &*cache;
   Monitors monitors;
   open_monitors(world, arguments, monitors);
-  jobs::RunPlace place;
+  jobs::RunLocation place;
   share_place(world, arguments, job, place);
   if (!place.completed.text.empty()) return end_completed(arguments, world, job, place);
   go_on(world, arguments, source, place, job, context);

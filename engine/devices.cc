@@ -174,7 +174,7 @@ std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Devi
   return make_cuda_collective(devices_of(devices), world);
 }
 
-std::vector<ExchangePlace> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world) {
+std::vector<ExchangeMember> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world) {
   std::vector<int> counts;
   for (const double count : process::all_gather(world, static_cast<double>(devices.size()))) {
     counts.push_back(static_cast<int>(count));
@@ -186,7 +186,7 @@ std::vector<ExchangePlace> make_exchange(std::span<const std::unique_ptr<Device>
   } else {
     group = std::make_shared<cpu::DeviceExchange>(std::move(counts), world);
   }
-  std::vector<ExchangePlace> places;
+  std::vector<ExchangeMember> places;
   for (std::size_t d = 0; d < devices.size(); ++d) places.push_back({group, first + static_cast<int>(d)});
   return places;
 }

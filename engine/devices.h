@@ -65,7 +65,7 @@ std::unique_ptr<Collective> make_collective(std::span<const std::unique_ptr<Devi
 // Makes the group of the devices that compute a split model: those of all processes of `world`, which must be of one
 // kind. Collective. Returns each local device's rank in the group. Devices and `world` must outlive the group. Throws
 // as make_cuda_exchange does.
-std::vector<ExchangePlace> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world);
+std::vector<ExchangeMember> make_exchange(std::span<const std::unique_ptr<Device>> devices, process::World& world);
 
 // The devices of a job that names none: the GPUs of this machine, or its CPU if it has no GPU.
 std::vector<DeviceSpec> list_devices();

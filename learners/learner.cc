@@ -182,7 +182,7 @@ const float* Learner::gradient_scale(int push_every) const noexcept {
 // The previous task in this slot must have ended.
 void Learner::check_slot() const { ARBALEST_CHECK(done_[slot()].is_complete()); }
 
-void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data) {
+void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::CachedData* data) {
   if (data == nullptr) return;
   auto* arena = arena_.as<std::byte>();
   stream_->enqueue(data->gather({.indices = indices_in(step_.as<std::byte>()),
@@ -193,7 +193,7 @@ void Learner::enqueue_gather(const dataflow::Plan& plan, const dataflow::Residen
                    "gather");
 }
 
-void Learner::copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
+void Learner::copy_in(const dataflow::Plan& plan, const dataflow::CachedData* data, const dataflow::Batch& batch,
                       const StepParameters* parameters, const char* label) {
   std::byte* step = step_ring_.as<std::byte>() + slots_bytes(static_cast<int>(slot()), step_bytes_);
   if (parameters != nullptr) std::memcpy(step, parameters, sizeof(StepParameters));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
-#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/batches/cached_data.h"
 #include "dataflow/plan.h"
 #include "engine/device.h"
 #include "engine/passes/shared_weights.h"
@@ -40,8 +40,8 @@ struct LearnerOptions {
   std::int64_t gradient_part_bytes = 0;
   bool sums_gradients = false;  // whether UpdateSources::push_every will be more than 1
   // Data from which gradient() and evaluate() gather their mini-batches; null: the batch brings its tensors.
-  const dataflow::ResidentData* training_data = nullptr;
-  const dataflow::ResidentData* evaluation_data = nullptr;
+  const dataflow::CachedData* training_data = nullptr;
+  const dataflow::CachedData* evaluation_data = nullptr;
   bool measures_statistics = false;    // whether measure_statistics() will be called
   bool evaluates_own_weights = false;  // whether evaluate_own_weights() will be called
 };
@@ -176,10 +176,10 @@ class Learner {
   dataflow::PlanBuffers training_buffers() const;
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
   std::unique_ptr<engine::TaskGraph> record_training_forward(const dataflow::PlanBuffers& buffers);
-  void enqueue_gather(const dataflow::Plan& plan, const dataflow::ResidentData* data);
+  void enqueue_gather(const dataflow::Plan& plan, const dataflow::CachedData* data);
   // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All but the
   // batch's tensors takes one copy, labeled `label`.
-  void copy_in(const dataflow::Plan& plan, const dataflow::ResidentData* data, const dataflow::Batch& batch,
+  void copy_in(const dataflow::Plan& plan, const dataflow::CachedData* data, const dataflow::Batch& batch,
                const engine::StepParameters* parameters, const char* label);
   Ticket evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch);
   void check_slot() const;

@@ -22,7 +22,7 @@ struct PoolOptions {
   // Parameters without weight decay.
   std::vector<dataflow::ParameterKind> without_decay = {};
   // The device's place among those of a split model; its group is null if the model is not split.
-  engine::ExchangePlace exchange = {};
+  engine::ExchangeMember exchange = {};
   LearnerOptions learner = {};
 };
 

@@ -40,7 +40,7 @@ struct StoredBytes {
 };
 
 // Position of an example in the sequence of mini-batches. Random augmentation of its image depends on it.
-struct ExamplePlace {
+struct ExamplePosition {
   std::uint64_t batch = 0;
   std::uint32_t row = 0;
 };
@@ -57,7 +57,8 @@ class Dataset {
 
   // Writes the features of `example`, in [0, size()), as the model reads them. `features`: one tensor for each of the
   // description's features, in their order. An image is normalized, and augmented if the dataset augments.
-  virtual void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const = 0;
+  virtual void read(std::int64_t example, const ExamplePosition& position,
+                    std::span<const InputTensor> features) const = 0;
   // Writes the example's label.
   virtual void read_label(std::int64_t example, const InputTensor& label) const = 0;
 

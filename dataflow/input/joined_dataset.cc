@@ -23,9 +23,10 @@ class JoinedDataset final : public Dataset {
   const InputDescription& description() const noexcept override { return first_->description(); }
   std::int64_t size() const noexcept override { return first_->size() + second_->size(); }
 
-  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override {
+  void read(std::int64_t example, const ExamplePosition& position,
+            std::span<const InputTensor> features) const override {
     const std::int64_t behind = example - first_->size();
-    behind < 0 ? first_->read(example, place, features) : second_->read(behind, place, features);
+    behind < 0 ? first_->read(example, position, features) : second_->read(behind, position, features);
   }
   void read_label(std::int64_t example, const InputTensor& label) const override {
     const std::int64_t behind = example - first_->size();

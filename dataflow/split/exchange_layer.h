@@ -10,7 +10,7 @@ namespace arbalest::dataflow {
 class ExchangeLayer final : public Layer {
  public:
   // `bias`: the parameter that kScatterSums adds.
-  ExchangeLayer(engine::ExchangeKind kind, engine::ExchangePlace place, std::optional<ParameterSpec> bias = {})
+  ExchangeLayer(engine::ExchangeKind kind, engine::ExchangeMember place, std::optional<ParameterSpec> bias = {})
       : kind_(kind), place_(std::move(place)), bias_(std::move(bias)) {}
 
   std::string_view kind() const override { return "exchange"; }
@@ -21,7 +21,7 @@ class ExchangeLayer final : public Layer {
 
  private:
   engine::ExchangeKind kind_;
-  engine::ExchangePlace place_;
+  engine::ExchangeMember place_;
   std::optional<ParameterSpec> bias_;
 };
 

@@ -42,7 +42,7 @@ std::vector<SplitLayer> split_layers(const Graph& graph) {
 
 class GraphSplitter {
  public:
-  GraphSplitter(const Graph& whole, const engine::ExchangePlace& place)
+  GraphSplitter(const Graph& whole, const engine::ExchangeMember& place)
       : whole_(whole),
         shapes_(whole.shapes(1)),
         place_(place),
@@ -167,13 +167,13 @@ class GraphSplitter {
 
   const Graph& whole_;
   const std::vector<engine::Shape> shapes_;  // of the whole graph
-  const engine::ExchangePlace place_;
+  const engine::ExchangeMember place_;
   const engine::ColumnBlock block_;
   std::vector<Forms> forms_;  // by tensor of the whole graph
   Graph split_;
 };
 
-Graph split_graph(const Graph& graph, const engine::ExchangePlace& place) {
+Graph split_graph(const Graph& graph, const engine::ExchangeMember& place) {
   return GraphSplitter(graph, place).split();
 }
 

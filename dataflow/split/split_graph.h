@@ -22,6 +22,6 @@ std::vector<SplitLayer> split_layers(const Graph& graph);
 // `graph` is the whole model; SplitLayer::length must be a multiple of the devices. The result has the parameters of
 // `graph` in the same order, under the same names. Elementwise layers between a split by columns and one by rows work
 // on the device's columns, so that nothing is exchanged there.
-Graph split_graph(const Graph& graph, const engine::ExchangePlace& place);
+Graph split_graph(const Graph& graph, const engine::ExchangeMember& place);
 
 }  // namespace arbalest::dataflow

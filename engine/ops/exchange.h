@@ -21,7 +21,7 @@ enum class ExchangeKind {
 };
 
 // A device's place among the devices of a split model.
-struct ExchangePlace {
+struct ExchangeMember {
   std::shared_ptr<ExchangeGroup> group;
   int rank = 0;
 
@@ -31,7 +31,7 @@ struct ExchangePlace {
 struct ExchangeSpec {
   Layout input;  // two axes, float32, in canonical order, like the output
   ExchangeKind kind = ExchangeKind::kGather;
-  ExchangePlace place;
+  ExchangeMember place;
   bool bias = false;  // kScatterSums: adds a parameter [n] to the sums
 };
 

@@ -67,7 +67,7 @@ void Mailbox::on_arrival(std::function<void()> action) {
   action_ = std::move(action);
 }
 
-void Mailbox::say_farewell() {
+void Mailbox::announce_shutdown() {
   await({});
   const Transport& transport = communication_.transport();
   for (int rank = 0; rank < transport.size(); ++rank) {

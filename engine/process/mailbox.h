@@ -39,7 +39,7 @@ class Mailbox {
   // for an operation. The wait for a rank ends when a letter of it comes, or with a call that does not name it.
   void await(std::span<const int> ranks);
   // Tells all other ranks that no further letter comes. The communication ends only when all ranks have said so.
-  void say_farewell();
+  void announce_shutdown();
 
  private:
   struct Outgoing {

@@ -168,12 +168,12 @@ bool Progress::is_too_late(double since) const {
   return stop_at_ && now - std::max(moved, *stop_at_) >= kStopTimeouts * watchdog_.peer_timeout();
 }
 
-// Each rank waits for the farewell of all others.
+// Each rank waits for the shutdown handshake of all others.
 void Progress::check_end() {
   const double waited = awake_.seconds() - closing_since_;
   if (waited < watchdog_.peer_timeout()) return;
   for (int peer = 0; peer < transport_.size(); ++peer) {
-    if (peer == transport_.rank() || watchdog_.has_said_farewell(peer)) continue;
+    if (peer == transport_.rank() || watchdog_.has_announced_shutdown(peer)) continue;
     if (is_too_late(closing_since_) && watchdog_.is_late(peer, kSignalChannel)) {
       return blame_hanging(peer, waited, "at the end of the run");
     }
@@ -221,7 +221,7 @@ void Progress::close() {
   if (state_ != State::kRunning) return;
   state_ = State::kClosing;
   closing_since_ = awake_.seconds();
-  watchdog_.say_farewell();
+  watchdog_.announce_shutdown();
 }
 
 }  // namespace arbalest::engine::process

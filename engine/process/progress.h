@@ -20,7 +20,7 @@ class Progress {
     kRunning,
     kSpreading,  // a rank has failed, and the news are on their way to the others
     kFailed,     // nothing polls the transport again, so all buffers may be freed
-    kClosing,    // waits for the farewell of all ranks
+    kClosing,    // waits for the shutdown handshake of all ranks
     kClosed
   };
 

@@ -46,7 +46,7 @@ bool Watchdog::tick(double now) {
   if (pause > kLongestPause) {  // this process was stopped itself and has heard nobody; that is not the others' fault
     for (Peer& peer : peers_) {
       peer.last_heard += pause;
-      if (peer.farewell_at) *peer.farewell_at += pause;
+      if (peer.shutdown_at) *peer.shutdown_at += pause;
       if (peer.asked_at) *peer.asked_at += pause;
       peer.working_since += pause;
     }
@@ -182,11 +182,11 @@ bool Watchdog::has_spread_failure() const noexcept {
   return failure_ && std::ranges::none_of(peers_, [](const Peer& peer) { return peer.has_news || peer.is_sending; });
 }
 
-void Watchdog::say_farewell() {
-  said_farewell_ = true;
+void Watchdog::announce_shutdown() {
+  announced_shutdown_ = true;
   for (int rank = 0; rank < size_; ++rank) {
-    peer(rank).owes_farewell = rank != rank_;
-    peer(rank).gets_beats = rank != rank_;  // those that have all farewells watch all ranks
+    peer(rank).owes_shutdown = rank != rank_;
+    peer(rank).gets_beats = rank != rank_;  // ranks in the shutdown handshake watch all ranks
   }
   begin_last_messages();
 }
@@ -195,7 +195,7 @@ bool Watchdog::is_closed() const noexcept {
   for (int rank = 0; rank < size_; ++rank) {
     if (rank != rank_ && !has_parted(rank)) return false;
   }
-  return said_farewell_;
+  return announced_shutdown_;
 }
 
 bool Watchdog::has_parted(int rank) const noexcept {
@@ -203,12 +203,12 @@ bool Watchdog::has_parted(int rank) const noexcept {
   return peer.got_last && peer.sent_last && !peer.is_sending;
 }
 
-bool Watchdog::has_said_farewell(int rank) const noexcept {
-  return peers_[static_cast<std::size_t>(rank)].farewell_at.has_value();
+bool Watchdog::has_announced_shutdown(int rank) const noexcept {
+  return peers_[static_cast<std::size_t>(rank)].shutdown_at.has_value();
 }
 
 bool Watchdog::is_gone_since(int rank, double seconds) const noexcept {
-  const std::optional<double>& at = peers_[static_cast<std::size_t>(rank)].farewell_at;
+  const std::optional<double>& at = peers_[static_cast<std::size_t>(rank)].shutdown_at;
   return at && now_ - *at >= seconds;
 }
 
@@ -231,9 +231,9 @@ void Watchdog::send_due(int rank) {
   if (peer.has_news) {
     peer.has_news = false;
     send(rank, news_);
-  } else if (peer.owes_farewell) {
-    peer.owes_farewell = false;
-    send(rank, {.kind = Kind::kFarewell});
+  } else if (peer.owes_shutdown) {
+    peer.owes_shutdown = false;
+    send(rank, {.kind = Kind::kShutdown});
   } else if (peer.owes_last) {
     peer.owes_last = false;
     peer.sent_last = true;
@@ -295,8 +295,8 @@ void Watchdog::handle(int rank, const Signal& signal) {
     case Kind::kBlamed:
       handle_news(rank, signal);
       break;
-    case Kind::kFarewell:
-      peer.farewell_at = now_;
+    case Kind::kShutdown:
+      peer.shutdown_at = now_;
       begin_last_messages();
       break;
     case Kind::kLast:
@@ -346,11 +346,12 @@ void Watchdog::handle_news(int rank, const Signal& signal) {
   fail_with(message, signal, rank);
 }
 
-// Once all have said farewell, no rank starts anything. Each sends its last message and waits for those of all others.
+// Once all have announced their shutdown, no rank starts anything. Each sends its last message and waits for those of
+// all others.
 void Watchdog::begin_last_messages() {
-  if (!said_farewell_) return;
+  if (!announced_shutdown_) return;
   for (int rank = 0; rank < size_; ++rank) {
-    if (rank != rank_ && !peer(rank).farewell_at) return;
+    if (rank != rank_ && !peer(rank).shutdown_at) return;
   }
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;

@@ -2,7 +2,7 @@
 //
 // Every rank sends a heartbeat to rank 0 and to the rank after it. Those two watch it: rank 0 may be the dead one. A
 // rank that sees that another one is silent tells all others, so every survivor can name it. The same channel carries
-// the news that a rank fails, questions to a rank that an operation waits for, and the farewell at the end.
+// the news that a rank fails, questions to a rank that an operation waits for, and the shutdown handshake.
 #pragma once
 
 #include <array>
@@ -78,13 +78,13 @@ class Watchdog final : private Listener {
 
   // Begins the polite end: this rank starts no further operation. When all ranks have said so, each sends one last
   // message.
-  void say_farewell();
+  void announce_shutdown();
   // Returns whether every rank has sent its last message, and ours have left.
   bool is_closed() const noexcept;
-  bool has_said_farewell(int rank) const noexcept;
+  bool has_announced_shutdown(int rank) const noexcept;
   // Returns whether the last message of the rank has arrived, and ours to it has left.
   bool has_parted(int rank) const noexcept;
-  // Returns whether the rank said farewell at least `seconds` ago.
+  // Returns whether the rank announced its shutdown at least `seconds` ago.
   bool is_gone_since(int rank, double seconds) const noexcept;
 
  private:
@@ -93,7 +93,7 @@ class Watchdog final : private Listener {
     kDead,
     kFailed,
     kBlamed,
-    kFarewell,
+    kShutdown,
     kLast,
     kQuestion,
     kNotLate,
@@ -134,10 +134,10 @@ class Watchdog final : private Listener {
     bool owes_work = false;  // is to hear whether this rank works on files
     double working_since = 0.0;
     bool was_told_of = false;  // a warning has said that it works for long
-    bool owes_farewell = false;
+    bool owes_shutdown = false;
     bool owes_last = false;
     bool sent_last = false;
-    std::optional<double> farewell_at;
+    std::optional<double> shutdown_at;
     bool got_last = false;
   };
 
@@ -168,7 +168,7 @@ class Watchdog final : private Listener {
   std::function<bool(int channel)> is_late_;
   bool is_working_ = false;
   bool has_call_ = false;
-  bool said_farewell_ = false;
+  bool announced_shutdown_ = false;
   std::optional<std::string> failure_;
   bool failed_here_ = false;
   Signal news_;

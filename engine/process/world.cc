@@ -163,12 +163,12 @@ Mailbox& World::mailbox() {
   return *mailbox_;
 }
 
-// The farewell letters are not awaited (Mailbox::await). So all ranks first wait for each other in an operation, which
+// The last letters are not awaited (Mailbox::await). So all ranks first wait for each other in an operation, which
 // names a rank that hangs.
 void World::close() {
   if (mailbox_) {
     barrier();
-    mailbox_->say_farewell();
+    mailbox_->announce_shutdown();
   }
   if (communication_ != nullptr) communication_->close();
 }

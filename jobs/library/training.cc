@@ -12,7 +12,7 @@
 #include "jobs/library/throwing.h"
 #include "jobs/messages/source_commit.h"
 #include "jobs/options/load_job.h"
-#include "jobs/report/reopen/run_place.h"
+#include "jobs/report/reopen/run_location.h"
 #include "jobs/report/run_directory.h"
 #include "jobs/run/run_observer.h"
 #include "jobs/run/trainer.h"
@@ -168,7 +168,7 @@ TrainingSummary completed_summary(const std::string& message, const std::string&
 TrainingSummary run(const TrainingOptions& options, Callbacks& callbacks) {
   jobs::JobOptions job = load(options, options.settings);
   const auto warn = [&callbacks](const std::string& text) { callbacks.warn(text); };
-  jobs::RunPlace place = jobs::open_run_place({.output = options.output, .resume = options.resume}, job, warn);
+  jobs::RunLocation place = jobs::open_run_location({.output = options.output, .resume = options.resume}, job, warn);
   const std::string directory = place.directory->path().string();
   if (!place.completed.text.empty()) return completed_summary(place.completed.text, directory);
   place.directory->tell_trouble(warn);

@@ -62,10 +62,10 @@ std::string numbers_warning(std::span<const std::string> names, std::span<const 
   const std::string other =
       called[at] == names[at] ? "" : fmt::format(" and is called '{}'", shortened(printable(called[at])));
   const std::string remedy =
-      "; folders are sorted as text, as torchvision's ImageFolder sorts them: for the order of counting pad their "
+      "; folders are sorted as text, as torchvision's ImageFolder sorts them: for numerical order pad their "
       "names with zeros ('02' before '10')";
-  return fmt::format("{}: the names are whole numbers, and not in the order of counting: class {} is '{}'{}{}", origin,
-                     at, names[at], other, are_folders ? remedy : "");
+  return fmt::format("{}: the names are whole numbers, but not in numerical order: class {} is '{}'{}{}", origin, at,
+                     names[at], other, are_folders ? remedy : "");
 }
 
 std::string exchange_warning(std::span<const std::string> names, std::span<const std::string> called,

@@ -46,7 +46,7 @@ class RandomExamples final : public dataflow::Dataset {
   void read_label(std::int64_t /*example*/, const dataflow::InputTensor& label) const override {
     std::ranges::fill(label.bytes(), std::byte{0});
   }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+  void read(std::int64_t example, const dataflow::ExamplePosition& /*position*/,
             std::span<const dataflow::InputTensor> features) const override {
     const std::span drawn = drawn_[static_cast<std::size_t>(example % kDrawn)].features();
     for (std::size_t i = 0; i < features.size(); ++i) std::ranges::copy(drawn[i].bytes(), features[i].bytes().begin());

@@ -80,9 +80,9 @@ class NumberRows final : public dataflow::Dataset {
   void read_label(std::int64_t example, const dataflow::InputTensor& label) const override {
     rows_->read_label(example, label);
   }
-  void read(std::int64_t example, const dataflow::ExamplePlace& place,
+  void read(std::int64_t example, const dataflow::ExamplePosition& position,
             std::span<const dataflow::InputTensor> features) const override {
-    rows_->read(example, place, features);
+    rows_->read(example, position, features);
     const std::span numbers = features.front().as<float>();
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       if (!std::isfinite(numbers[i])) fail(ErrorKind::kData, "element {} is not finite as float32, once normalized", i);
@@ -108,7 +108,7 @@ class IdRows final : public dataflow::Dataset {
   void read_label(std::int64_t /*example*/, const dataflow::InputTensor& label) const override {
     label.as<float>().front() = 0.0F;
   }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+  void read(std::int64_t example, const dataflow::ExamplePosition& /*position*/,
             std::span<const dataflow::InputTensor> features) const override {
     const std::span<const std::int64_t> counts = description_.ids();
     const std::span row = features.front().as<std::int32_t>();

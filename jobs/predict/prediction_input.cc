@@ -36,13 +36,13 @@ std::string folder_problem(const fs::path& path) {
 
 }  // namespace
 
-void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePlace& place,
+void TolerantDataset::read(std::int64_t example, const dataflow::ExamplePosition& position,
                            std::span<const dataflow::InputTensor> features) const {
   try {
     if (has_files() && source(example).find('\0') != std::string::npos) {  // what is before it may be another file
       engine::fail(ErrorKind::kData, "holds a NUL; separate paths by line ends");
     }
-    data_->read(example, place, features);
+    data_->read(example, position, features);
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     for (const dataflow::InputTensor& feature : features) std::ranges::fill(feature.bytes(), std::byte{0});

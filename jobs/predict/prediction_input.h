@@ -26,7 +26,7 @@ class TolerantDataset final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return data_->name(); }
   const dataflow::InputDescription& description() const noexcept override { return data_->description(); }
   std::int64_t size() const noexcept override { return data_->size(); }
-  void read(std::int64_t example, const dataflow::ExamplePlace& place,
+  void read(std::int64_t example, const dataflow::ExamplePosition& position,
             std::span<const dataflow::InputTensor> features) const override;
   // Writes 0: nobody knows the label.
   void read_label(std::int64_t example, const dataflow::InputTensor& label) const override;

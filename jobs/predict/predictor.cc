@@ -9,7 +9,7 @@
 #include "dataflow/input/batches/batch_ring.h"
 #include "engine/error.h"
 #include "engine/host/topology.h"
-#include "jobs/run/data/dataset_placement.h"
+#include "jobs/run/data/dataset_caching.h"
 #include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {

@@ -10,7 +10,7 @@
 #include "jobs/messages/text.h"
 #include "jobs/options/sparse/graph_needed.h"
 #include "jobs/options/split/split_check.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -19,15 +19,16 @@ namespace {
 
 constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as long as this
 
-// Forecasts before any data is read, from the splits' known sizes. A validation set that is split off the training set
+// Estimates before any data is read, from the splits' known sizes. A validation set that is split off the training set
 // makes a GPU's copy of that smaller, but not the host's memory (StoredImages::split_off).
-MemoryForecast forecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
+MemoryEstimate estimate(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                         std::span<const std::unique_ptr<engine::Device>> devices) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {
     if (!examples) return SplitSize{.examples = kManyExamples};  // only the dataset's files tell the number
     const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, *examples);
-    return SplitSize{
-        *examples, std::ranges::all_of(devices, [&](const auto& device) { return may_reside(*device, bytes); }), bytes};
+    return SplitSize{*examples,
+                     std::ranges::all_of(devices, [&](const auto& device) { return may_be_cached(*device, bytes); }),
+                     bytes};
   };
   SplitSizes sizes{.training = split(job.data.training_examples), .test = split(job.data.test_examples)};
   if (job.data.has_validation()) sizes.validation = split(job.data.validation_examples);
@@ -62,7 +63,7 @@ void describe_layers(const dataflow::Plan& training, Inspection& result) {
   }
 }
 
-void describe_memory(const JobOptions& job, const MemoryForecast& memory, Inspection& result) {
+void describe_memory(const JobOptions& job, const MemoryEstimate& memory, Inspection& result) {
   result.learner_bytes = memory.learner_bytes(0);
   result.dataset_bytes = memory.dataset_bytes();
   result.learners_per_device = job.learners_per_device;
@@ -107,7 +108,7 @@ Inspection inspect(const JobOptions& job) {
                     "memory, and counts rings of mini-batches at their longest",
                     job.data.training_examples ? "validation set" : "datasets"));
   }
-  describe_memory(job, forecast(job, pools, devices), result);
+  describe_memory(job, estimate(job, pools, devices), result);
   result.schedule = scheduler::name_of(job.learning_rate.curve);
   if (const auto* plateau = std::get_if<scheduler::Plateau>(&job.learning_rate.curve)) {
     result.schedule_note = fmt::format(

@@ -7,7 +7,7 @@
 
 #include "jobs/options/job_options.h"
 #include "jobs/run/data/class_table.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 #include "jobs/run/run_plan.h"
 
 namespace arbalest::jobs {
@@ -36,7 +36,7 @@ struct Inspection {
   std::int64_t dataset_bytes = 0;        // in host memory
   std::int64_t device_bytes = 0;         // in the first device's memory, without learners
   std::int64_t available_bytes = 0;      // of the first device's memory
-  int learners_that_fit = 0;             // MemoryForecast::learners_that_fit()
+  int learners_that_fit = 0;             // MemoryEstimate::learners_that_fit()
   bool is_split = false;                 // the model is divided over the devices, each of which has one learner
   std::vector<int> learners_per_device;  // as the job says
   std::vector<MemoryUse> memory;         // with these learners

@@ -9,7 +9,7 @@
 #include "jobs/messages/failure.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/load_job.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 #include "jobs/run/session.h"
 
 namespace arbalest::jobs {
@@ -40,11 +40,11 @@ std::unique_ptr<Session> open_session(JobOptions& job, const std::string& data_r
     } catch (const std::exception& error) {
       if (!is_shortage(error)) throw;
       if (world != nullptr && world->size() > 1) throw;  // all of them would have to try again
-      const auto* forecast = dynamic_cast<const DoesNotFit*>(&error);
-      if (forecast == nullptr && lower_bound(job, error)) continue;
+      const auto* estimate = dynamic_cast<const DoesNotFit*>(&error);
+      if (estimate == nullptr && lower_bound(job, error)) continue;
       if (job.learners_are_given) throw;
-      // An allocation failed although the forecast fits: half as many learners may work.
-      const int fewer = forecast != nullptr ? forecast->learners_that_fit() : most / 2;
+      // An allocation failed although the estimate fits: half as many learners may work.
+      const int fewer = estimate != nullptr ? estimate->learners_that_fit() : most / 2;
       if (fewer == 0) throw;
       job = with_learners(
           job, fewer,

@@ -14,9 +14,9 @@
 #include "jobs/options/readers/schedule_check.h"
 #include "jobs/options/split/split_check.h"
 #include "jobs/options/synchronization/job_schemes.h"
+#include "jobs/run/data/dataset_caching.h"
 #include "jobs/run/data/dataset_loading.h"
-#include "jobs/run/data/dataset_placement.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 #include "jobs/run/processes/shared_layout.h"
 #include "jobs/run/processes/shared_results.h"
 
@@ -24,19 +24,19 @@ namespace arbalest::jobs {
 
 namespace {
 
-const dataflow::ResidentData* data_on(std::size_t device, const std::vector<dataflow::ResidentData>& resident) {
-  return resident.empty() ? nullptr : &resident[device];
+const dataflow::CachedData* data_on(std::size_t device, const std::vector<dataflow::CachedData>& cached) {
+  return cached.empty() ? nullptr : &cached[device];
 }
 
-SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::ResidentData>& resident) {
+SplitSize size_of(const dataflow::Dataset& data, const std::vector<dataflow::CachedData>& cached) {
   const auto stored = data.stored_bytes();
   const std::size_t bytes = stored ? stored->bytes() : 0;
-  return {data.size(), !resident.empty(), bytes + data.memory_bytes()};
+  return {data.size(), !cached.empty(), bytes + data.memory_bytes()};
 }
 
 // A GPU that is in an exchange of a split model must not be in an all-reduce, so the whole gradient comes first
 // (engine/cuda/exchange/nccl_exchange.h).
-std::int64_t part_bytes(const JobOptions& job, std::span<const engine::ExchangePlace> places) {
+std::int64_t part_bytes(const JobOptions& job, std::span<const engine::ExchangeMember> places) {
   return !places.empty() && job.devices.front().is_cuda() ? 0 : gradient_part_bytes(job);
 }
 
@@ -51,23 +51,25 @@ std::optional<scheduler::SpikeRule> spike_rule(const JobOptions& job, std::int64
 
 }  // namespace
 
-std::vector<engine::ExchangePlace> connect_split(const JobOptions& job,
-                                                 std::span<const std::unique_ptr<engine::Device>> devices,
-                                                 engine::process::World& world) {
-  return is_split(job) ? engine::make_exchange(devices, world) : std::vector<engine::ExchangePlace>{};
+std::vector<engine::ExchangeMember> connect_split(const JobOptions& job,
+                                                  std::span<const std::unique_ptr<engine::Device>> devices,
+                                                  engine::process::World& world) {
+  return is_split(job) ? engine::make_exchange(devices, world) : std::vector<engine::ExchangeMember>{};
 }
 
-std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
-    const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
-    std::span<const engine::ExchangePlace> places, const std::vector<dataflow::ResidentData>& training_data,
-    const std::vector<dataflow::ResidentData>& evaluation_data, const dataflow::ParameterLayout* layout) {
+std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions& job,
+                                                               std::span<const std::unique_ptr<engine::Device>> devices,
+                                                               std::span<const engine::ExchangeMember> places,
+                                                               const std::vector<dataflow::CachedData>& training_data,
+                                                               const std::vector<dataflow::CachedData>& evaluation_data,
+                                                               const dataflow::ParameterLayout* layout) {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const learners::PoolOptions options{.batch = job.training.batch_size,
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
                                         .without_decay = job.optimizer.without_decay,
-                                        .exchange = places.empty() ? engine::ExchangePlace{} : places[d],
+                                        .exchange = places.empty() ? engine::ExchangeMember{} : places[d],
                                         .learner = {.result_slots = scheduler::result_slots(longest_stride(job)),
                                                     .rule = job.optimizer.rule,
                                                     .clip_gradient_norm = job.optimizer.clip_gradient_norm,
@@ -91,7 +93,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
   together(processes, [&] {
     for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
   });
-  const std::vector<engine::ExchangePlace> places = connect_split(job, devices_, processes);
+  const std::vector<engine::ExchangeMember> places = connect_split(job, devices_, processes);
   std::optional<AvailableMemory> available;
   together(processes, [&] {
     available.emplace(devices_, processes.local_size());
@@ -123,10 +125,10 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
       pools_, *collective_, processes);
 }
 
-void Session::make_shared_pools(const JobOptions& job, std::span<const engine::ExchangePlace> places,
+void Session::make_shared_pools(const JobOptions& job, std::span<const engine::ExchangeMember> places,
                                 engine::process::World& processes) {
   const auto make = [&](const dataflow::ParameterLayout* layout) {
-    pools_ = make_pools(job, devices_, places, resident_training_data_, resident_evaluation_data_, layout);
+    pools_ = make_pools(job, devices_, places, cached_training_data_, cached_evaluation_data_, layout);
   };
   const auto layout = [&]() -> const dataflow::ParameterLayout& {
     return pools_.front()->training_plan().parameters();
@@ -143,23 +145,23 @@ void Session::make_shared_pools(const JobOptions& job, std::span<const engine::E
 
 void Session::fit(const JobOptions& job, const AvailableMemory& available, const engine::process::World& processes) {
   const SplitSizes sizes = split_sizes();
-  const MemoryForecast forecast(job, pools_, sizes, available, processes.rank(), processes.size());
-  forecast.check();
-  learner_ceiling_ = std::ranges::max(forecast.most_learners());
-  if (const std::string lowered = forecast.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
-  make_rings(job, sizes, forecast.ring_learners());
+  const MemoryEstimate estimate(job, pools_, sizes, available, processes.rank(), processes.size());
+  estimate.check();
+  learner_ceiling_ = std::ranges::max(estimate.most_learners());
+  if (const std::string lowered = estimate.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
+  make_rings(job, sizes, estimate.ring_learners());
 }
 
 void Session::load_data(const JobOptions& job, const std::string& data_root, Input input,
                         const engine::host::MemoryBudget& budget) {
   const auto place = [&](const dataflow::Dataset& data) {
-    return input == Input::kRing ? std::vector<dataflow::ResidentData>{} : place_dataset(data, devices_, warnings_);
+    return input == Input::kRing ? std::vector<dataflow::CachedData>{} : cache_dataset(data, devices_, warnings_);
   };
   load_sets(job, data_root, budget);
-  resident_evaluation_data_ = place(*evaluation_data_);
+  cached_evaluation_data_ = place(*evaluation_data_);
   training_order_ =
       std::make_unique<dataflow::ShuffledOrder>(training_data_->size(), job.training.batch_size, job.training.seed);
-  resident_training_data_ = place(*training_data_);
+  cached_training_data_ = place(*training_data_);
   // The files may hold another number of examples than is known of the dataset.
   const std::int64_t batches = training_order_->batches_per_epoch();
   const std::string problem = long_round(job, batches);
@@ -198,8 +200,8 @@ void Session::load_sets(const JobOptions& job, const std::string& data_root, con
 
 SplitSizes Session::split_sizes() const {
   SplitSizes sizes;
-  sizes.training = size_of(*training_data_, resident_training_data_);
-  SplitSize evaluation = size_of(*evaluation_data_, resident_evaluation_data_);
+  sizes.training = size_of(*training_data_, cached_training_data_);
+  SplitSize evaluation = size_of(*evaluation_data_, cached_evaluation_data_);
   if (validation_order_) {
     SplitSize& validation = sizes.validation.emplace(evaluation);
     validation.examples = validation_examples();
@@ -283,7 +285,7 @@ std::unique_ptr<dataflow::BatchRing> Session::make_ring(const dataflow::Dataset&
                                                         const RingSize& size, int learners) {
   engine::Device& device = *devices_.front();
   const int slots = size.slots(learners);
-  if (size.is_resident) return std::make_unique<dataflow::BatchRing>(order, device, host_pool_, slots);
+  if (size.is_cached) return std::make_unique<dataflow::BatchRing>(order, device, host_pool_, slots);
   return std::make_unique<dataflow::BatchRing>(data, order, device, host_pool_, slots);
 }
 

@@ -8,7 +8,7 @@
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_ring.h"
-#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/batches/cached_data.h"
 #include "dataflow/input/dataset.h"
 #include "engine/collective.h"
 #include "engine/devices.h"
@@ -16,27 +16,27 @@
 #include "engine/host/pool.h"
 #include "engine/process/world.h"
 #include "jobs/options/job_options.h"
-#include "jobs/run/data/dataset_placement.h"
+#include "jobs/run/data/dataset_caching.h"
 #include "learners/learner_pool.h"
 #include "scheduler/scheduler.h"
 
 namespace arbalest::jobs {
 
-struct AvailableMemory;  // memory_forecast.h
+struct AvailableMemory;  // memory_estimate.h
 
 // Connects the devices of a job that is split over the devices of all processes. Returns the place of each device; none
 // if the job is not split. A call of World's operations.
-std::vector<engine::ExchangePlace> connect_split(const JobOptions& job,
-                                                 std::span<const std::unique_ptr<engine::Device>> devices,
-                                                 engine::process::World& world);
+std::vector<engine::ExchangeMember> connect_split(const JobOptions& job,
+                                                  std::span<const std::unique_ptr<engine::Device>> devices,
+                                                  engine::process::World& world);
 
 // Makes a pool for each of the job's devices, whose places are those of connect_split(). All have the layout of
 // parameters that is given, or else the one that the first device prefers. The data, by device or none, must outlive
 // the pools.
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
-    std::span<const engine::ExchangePlace> places, const std::vector<dataflow::ResidentData>& training_data = {},
-    const std::vector<dataflow::ResidentData>& evaluation_data = {}, const dataflow::ParameterLayout* layout = nullptr);
+    std::span<const engine::ExchangeMember> places, const std::vector<dataflow::CachedData>& training_data = {},
+    const std::vector<dataflow::CachedData>& evaluation_data = {}, const dataflow::ParameterLayout* layout = nullptr);
 
 class Session {
  public:
@@ -45,7 +45,7 @@ class Session {
     kRing       // mini-batches are always copied through rings
   };
 
-  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the forecast fits. `world`: the processes of
+  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the estimate fits. `world`: the processes of
   // the run, which all open a session; null: this process alone.
   Session(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
           Input input = Input::kResident, engine::process::World* world = nullptr);
@@ -96,7 +96,7 @@ class Session {
 
  private:
   // Makes the pools, with one layout of parameters in all processes. A call of World's operations.
-  void make_shared_pools(const JobOptions& job, std::span<const engine::ExchangePlace> places,
+  void make_shared_pools(const JobOptions& job, std::span<const engine::ExchangeMember> places,
                          engine::process::World& processes);
   // Finds out how many learners fit, and makes the rings.
   void fit(const JobOptions& job, const AvailableMemory& available, const engine::process::World& processes);
@@ -116,9 +116,9 @@ class Session {
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::unique_ptr<dataflow::Dataset> training_data_;
   std::unique_ptr<dataflow::Dataset> evaluation_data_;
-  std::int64_t test_examples_ = 0;                                // the first examples of evaluation_data_
-  std::vector<dataflow::ResidentData> resident_training_data_;    // by device, or none
-  std::vector<dataflow::ResidentData> resident_evaluation_data_;  // by device, or none
+  std::int64_t test_examples_ = 0;                            // the first examples of evaluation_data_
+  std::vector<dataflow::CachedData> cached_training_data_;    // by device, or none
+  std::vector<dataflow::CachedData> cached_evaluation_data_;  // by device, or none
   std::unique_ptr<dataflow::ShuffledOrder> training_order_;
   std::unique_ptr<dataflow::SequentialOrder> test_order_;
   std::unique_ptr<dataflow::SequentialOrder> validation_order_;

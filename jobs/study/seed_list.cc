@@ -41,7 +41,8 @@ std::vector<std::uint64_t> parse_seeds(const std::string& text) {
     const std::size_t dots = word.find("..");
     const std::uint64_t first = parse_seed(word.substr(0, dots), text);
     const std::uint64_t last = dots == std::string::npos ? first : parse_seed(word.substr(dots + 2), text);
-    if (last < first) fail(ErrorKind::kUsage, "--seeds '{}': {} is empty; the first seed is the smaller", text, word);
+    if (last < first)
+      fail(ErrorKind::kUsage, "--seeds '{}': {} is empty; the first seed must be the smaller", text, word);
     if (last - first >= kMostSeeds || seeds.size() + (last - first) >= kMostSeeds) {
       fail(ErrorKind::kUsage, "--seeds '{}': more than {} seeds", text, kMostSeeds);
     }

@@ -65,7 +65,7 @@ const std::set<std::string>& headers_of_processes() {
 
 // The files outside engine that may wait for a device.
 const std::set<std::string>& users_of_waiting() {
-  static const std::set<std::string> kUsers = {"dataflow/input/batches/resident_data.cc",
+  static const std::set<std::string> kUsers = {"dataflow/input/batches/cached_data.cc",
                                                "learners/gradient_sum.cc",
                                                "learners/inference_model.cc",
                                                "learners/inference_runner.cc",

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "autotuner/fleet_tuner.h"
+#include "autotuner/devices_tuner.h"
 #include "autotuner/search.h"
 #include "tests/autotuner/simulated_device.h"
 #include "tests/support/catch.h"
@@ -134,12 +134,12 @@ TEST_CASE("goodput: updates of the noise scale, and when it counts as changed") 
   CHECK_FALSE(known.has_moved_to(nothing));
 }
 
-TEST_CASE("goodput: the efficiency of a fleet counts the learners of all devices") {
+TEST_CASE("goodput: the efficiency of several devices counts the learners of all devices") {
   // The first kind has its turn while the other kind runs three learners.
-  FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {2, 3});
+  DevicesTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {2, 3});
   tuner.set_efficiency({64.0, 0.0, 32.0});
   CHECK(tuner.tuner().objective().efficiency({2, 1}) == Approx(96.0 / (64.0 + 5 * 32.0)));
-  std::optional<FleetDecision> decision;
+  std::optional<DevicesDecision> decision;
   while (!decision || !decision->step.done) {
     decision = tuner.add(1'000'000, 1'000'000LL * tuner.present()[0].learners, 1.0);
   }

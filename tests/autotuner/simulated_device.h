@@ -57,7 +57,7 @@ inline constexpr int kDriftEnds = 900;
 //   stragglers  law, tent or plateau; in each window, with a chance of 5 % to 10 %, a burst of 1 to 3 windows begins,
 //               which have 0.2 to 0.7 of the throughput
 //   cliff       law, tent or plateau; counts from an x uniform in [log2 3, s] on do not fit in memory, which the
-//               forecast did not predict
+//               estimate did not predict
 SimulatedDevice draw_device(Family family, std::uint64_t seed);
 // Draws a device with these counts.
 SimulatedDevice draw_device(Family family, std::uint64_t seed, const std::vector<autotuner::Configuration>& space);

@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 using engine::ErrorKind;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20U;
-constexpr std::size_t kGraphRoom = 2 * kMiB;  // the forecast's reserve for a learner's recordings
+constexpr std::size_t kGraphRoom = 2 * kMiB;  // the estimate's reserve for a learner's recordings
 
 std::unique_ptr<engine::Device> open_gpu(const engine::DeviceOptions& options = {}) {
   return engine::open_device(engine::parse_device("cuda:0"), options);
@@ -102,14 +102,14 @@ TEST_CASE("a handle that fails with much memory left is a device error") {
   CHECK_THAT(failure.message, Contains("cudnnCreate: "));
 }
 
-TEST_CASE("a stream with its handles takes the GPU memory that was forecast") {
+TEST_CASE("a stream with its handles takes the GPU memory that was estimated") {
   const auto device = open_gpu();
   for (const engine::StreamRole role : {engine::StreamRole::kLearner, engine::StreamRole::kSynchronization}) {
     const engine::StreamOptions options{.name = "stream", .role = role};
-    const std::size_t forecast = device->stream_bytes(options);
+    const std::size_t estimate = device->stream_bytes(options);
     const std::size_t before = device->free_memory();
     const auto stream = device->create_stream(options);
-    CHECK(before - device->free_memory() == forecast - (engine::runs_operators(role) ? kGraphRoom : 0));
+    CHECK(before - device->free_memory() == estimate - (engine::runs_operators(role) ? kGraphRoom : 0));
   }
 }
 

@@ -16,7 +16,7 @@ using namespace arbalest;
 // A learner takes 40 MiB, of which 37 are for libraries and recordings. Two learners fit, four do not.
 constexpr std::size_t kSmallCard = std::size_t{120} << 20U;
 
-// The forecast's reserve for the recordings of a learner. Their size is known only after recording.
+// The estimate's reserve for the recordings of a learner. Their size is known only after recording.
 constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;
 
 constexpr std::size_t kOwnHandles = std::size_t{3} << 20U;  // one pair of the stand-in's handles
@@ -91,7 +91,7 @@ TEST_CASE("inspection shows GPU and host memory separately, and what does not fi
   tests::cuda_stand_in::require_clean();
 }
 
-TEST_CASE("the forecast of GPU memory agrees with a session of any scheme, plus a reserve for recordings",
+TEST_CASE("the estimate of GPU memory agrees with a session of any scheme, plus a reserve for recordings",
           "[training]") {
   for (const std::string synchronization :
        {"sma {}", "ea_sgd { period: 2 }", "s_sgd { bucket_mb: 0.01 }", "local_sgd { period: 2 local_state: AVERAGE }",
@@ -107,7 +107,7 @@ TEST_CASE("the forecast of GPU memory agrees with a session of any scheme, plus 
       const std::size_t before = device->free_memory();
       const auto session = jobs::open_session(job, "", {});
       const auto needed = static_cast<std::size_t>(inspection.memory[1].needed);
-      // The forecast does not include the handles that the session's device uses for queries.
+      // The estimate does not include the handles that the session's device uses for queries.
       const std::size_t taken = before - device->free_memory() - kOwnHandles;
       const auto count = static_cast<std::size_t>(job.learners_per_device.front());
       CHECK(taken <= needed);

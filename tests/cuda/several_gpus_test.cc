@@ -13,9 +13,9 @@ TEST_CASE("two GPUs train to the same bytes from data on the devices and from a 
   use_gpus(2);
   RigOptions options = options_on({"cuda:0", "cuda:1"}, {2, 2});
   options.input = RigInput::kResident;
-  const Trained resident = train(options);
+  const Trained cached = train(options);
   options.input = RigInput::kBytes;
-  check_equal(train(options), resident);
+  check_equal(train(options), cached);
 }
 
 TEST_CASE("two GPUs give the same bytes in every run", "[training][several_gpus]") {

@@ -1,4 +1,4 @@
-// Memory of jobs in BF16 and its forecast.
+// Memory of jobs in BF16 and its estimate.
 #include "engine/precision.h"
 
 #include "jobs/options/load_job.h"
@@ -27,7 +27,7 @@ jobs::JobOptions small_job(const std::string& precision) {
 
 }  // namespace
 
-TEST_CASE("the forecast includes the low-precision copies", "[training]") {
+TEST_CASE("the estimate includes the low-precision copies", "[training]") {
   cuda_stand_in::reset();
   const jobs::Inspection exact = jobs::inspect(small_job("FP32"));
   const jobs::Inspection halves = jobs::inspect(small_job("BF16"));
@@ -38,7 +38,7 @@ TEST_CASE("the forecast includes the low-precision copies", "[training]") {
   CHECK(halves.learner_bytes - halves.arena_bytes >= exact.learner_bytes - exact.arena_bytes);
 }
 
-TEST_CASE("a learner in BF16 takes the GPU memory that was forecast", "[training]") {
+TEST_CASE("a learner in BF16 takes the GPU memory that was estimated", "[training]") {
   cuda_stand_in::reset();
   const jobs::JobOptions job = small_job("BF16");
   const auto device = engine::open_device(job.devices[0]);
@@ -46,11 +46,11 @@ TEST_CASE("a learner in BF16 takes the GPU memory that was forecast", "[training
                              {.batch = 100, .evaluation_batch = 100, .precision = Precision::kBFloat16}, 2);
   const std::size_t before = device->free_memory();
   pool.create();
-  constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the forecast's reserve for a learner's recordings
-  const std::size_t forecast = pool.shared_bytes() + 2 * pool.learner_bytes();
+  constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the estimate's reserve for a learner's recordings
+  const std::size_t estimate = pool.shared_bytes() + 2 * pool.learner_bytes();
   const std::size_t taken = before - device->free_memory();
-  CHECK(taken <= forecast);
-  CHECK(forecast - taken < 2 * kGraphRoom);
+  CHECK(taken <= estimate);
+  CHECK(estimate - taken < 2 * kGraphRoom);
 }
 
 TEST_CASE("inspection lists the algorithms of convolutions", "[training]") {

@@ -121,7 +121,7 @@ TEST_CASE("processes with GPUs: processes may have different numbers of GPUs", "
   compare({kUnequal[1], kUnequal[0]}, options, train_shortly);
 }
 
-TEST_CASE("processes with GPUs: statistics, moving averages and resident data give the bytes of one process",
+TEST_CASE("processes with GPUs: statistics, moving averages and cached data give the bytes of one process",
           "[training]") {
   RigOptions options = options_on({}, {});
   options.layers = normalized_network();

@@ -62,14 +62,14 @@ TEST_CASE("a GPU trains to the same bytes from data on the device and from a rin
   use_gpus(1);
   RigOptions options = options_on({"cuda:0"}, {2});
   options.input = RigInput::kResident;
-  const Trained resident = train(options);
+  const Trained cached = train(options);
   options.graphs = false;
-  check_equal(train(options), resident);
+  check_equal(train(options), cached);
   options.input = RigInput::kBytes;
-  check_equal(train(options), resident);
+  check_equal(train(options), cached);
   options.devices = {"cpu"};
   options.input = RigInput::kResident;
-  check_close(resident, train(options));
+  check_close(cached, train(options));
 }
 
 TEST_CASE("the first losses of LeNet on a GPU agree with the CPU", "[training][first_losses]") {

@@ -99,7 +99,7 @@ class FailingDataset final : public Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 12; }
-  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&,
+  void read(std::int64_t example, const arbalest::dataflow::ExamplePosition&,
             std::span<const InputTensor> features) const override {
     if (example == 5) arbalest::engine::fail(ErrorKind::kData, "record 5 is broken");
     features.front().as<float>().front() = 1.0F;
@@ -120,7 +120,7 @@ class SkippingDataset final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 14; }
   bool skips_unreadable() const noexcept override { return true; }
-  void read(std::int64_t example, const arbalest::dataflow::ExamplePlace&,
+  void read(std::int64_t example, const arbalest::dataflow::ExamplePosition&,
             std::span<const InputTensor> features) const override {
     features.front().as<float>().front() = static_cast<float>(example);
     if (unreadable_.contains(example)) arbalest::engine::fail(ErrorKind::kData, "record {} is broken", example);
@@ -141,7 +141,7 @@ class ClosedDataset final : public Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 12; }
-  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&,
+  void read(std::int64_t, const arbalest::dataflow::ExamplePosition&,
             std::span<const InputTensor> features) const override {
     open.wait(false);
     features.front().as<float>().front() = 1.0F;

@@ -41,7 +41,7 @@ class Pairs final : public dataflow::Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 3; }
   bool skips_unreadable() const noexcept override { return true; }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+  void read(std::int64_t example, const dataflow::ExamplePosition& /*position*/,
             std::span<const InputTensor> features) const override {
     features[0].as<float>().front() = static_cast<float>(example) + 0.5F;
     if (example == 1) engine::fail(engine::ErrorKind::kData, "example 1 is broken");

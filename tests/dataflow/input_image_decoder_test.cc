@@ -189,7 +189,7 @@ TEST_CASE("images: test images are resized and center-cropped", "[input]") {
                     ContainsSubstring("has 20 x 10 pixels, but the job's images have 10 x 20; set resize"));
 }
 
-TEST_CASE("images: a random crop is inside the image and a function of the example's place", "[input]") {
+TEST_CASE("images: a random crop is inside the image and a function of the example's position", "[input]") {
   const Framing framing{
       .resize = 32, .random_crop = engine::RandomResizedCrop{.min_area = 0.08F, .log_max_aspect = 0.2876F}, .seed = 5};
   const ImageSides sides = GENERATE(ImageSides{300, 200}, ImageSides{40, 1000}, ImageSides{1, 1});
@@ -208,8 +208,8 @@ TEST_CASE("images: a random crop is inside the image and a function of the examp
   if (sides.width != 300) return;  // only the box for the case that no other fits
   CHECK(least == Approx(0.08).margin(0.01));
   CHECK(most > 0.85);
-  const auto left_of = [&](const Framing& of, const dataflow::ExamplePlace& place) {
-    return frame(of, sides, {32, 32}, place).top;
+  const auto left_of = [&](const Framing& of, const dataflow::ExamplePosition& position) {
+    return frame(of, sides, {32, 32}, position).top;
   };
   CHECK(left_of(framing, {3, 4}) == left_of(framing, {3, 4}));
   CHECK(left_of(framing, {3, 4}) != left_of(framing, {3, 5}));

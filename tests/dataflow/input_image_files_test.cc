@@ -66,9 +66,10 @@ EncodedImages images(const TemporaryDirectory& directory,
 
 constexpr std::size_t kPixels = 3 * 8 * 6;
 
-std::vector<float> read(const dataflow::Dataset& data, std::int64_t example, const dataflow::ExamplePlace& place = {}) {
+std::vector<float> read(const dataflow::Dataset& data, std::int64_t example,
+                        const dataflow::ExamplePosition& position = {}) {
   std::vector<float> image(kPixels);
-  tests::read_image(data, example, place, image.data());
+  tests::read_image(data, example, position, image.data());
   return image;
 }
 
@@ -283,7 +284,7 @@ TEST_CASE("image files: skipping is refused if no image can be read", "[input]")
              ContainsSubstring("no image can be read") && ContainsSubstring("a.JPEG"));
 }
 
-TEST_CASE("image files: random crops and augmentation depend on the example's place only", "[input]") {
+TEST_CASE("image files: random crops and augmentation depend on the example's position only", "[input]") {
   const TemporaryDirectory directory;
   write_tree(directory);
   const Framing framing{

@@ -50,7 +50,7 @@ TEST_CASE("libsvm: labels are -1 and 1, or 0 and 1") {
   CHECK(load("0 1:1\n1 1:1\n0\n").labels == std::vector<std::int8_t>{-1, 1, -1});
   CHECK(load("-1.0 1:1\n+1.0 1:1\n").labels == std::vector<std::int8_t>{-1, 1});
   CHECK_THAT(failure("1 1:1\n-1 1:1\n0 1:1\n"),
-             ContainsSubstring("rows.libsvm:3: label 0 stands in a file with label -1 (line 2)"));
+             ContainsSubstring("rows.libsvm:3: label 0 is in a file with label -1 (line 2)"));
   CHECK_THAT(failure("1 1:1\n2 1:1\n"), ContainsSubstring("rows.libsvm:2: label '2' is none of"));
   CHECK_THAT(failure("nan 1:1\n"), ContainsSubstring(":1: label 'nan'"));
   CHECK_THAT(failure("3:1\n"), ContainsSubstring(":1: label '3:1'"));

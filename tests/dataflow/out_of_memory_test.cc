@@ -85,7 +85,7 @@ class CountingDataset final : public arbalest::dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 64; }
-  void read(std::int64_t, const arbalest::dataflow::ExamplePlace&,
+  void read(std::int64_t, const arbalest::dataflow::ExamplePosition&,
             std::span<const InputTensor> features) const override {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     features.front().as<float>().front() = 1.0F;

@@ -63,10 +63,10 @@ class RoundTrip(unittest.TestCase):
     def test_a_job_that_the_model_does_not_fit(self):
         wrong = self.folder / "wrong.txtpb"
         wrong.write_text('model { zoo { mlp {} } } data { cifar10 {} } learning_rate { base: 0.1 }', encoding="utf-8")
-        message = self.call("import", "run.onnx", "--output", "misfit", "--job", wrong, code=3)
+        message = self.call("import", "run.onnx", "--output", "mismatch", "--job", wrong, code=3)
         self.assertIn("of shape 1x28x28 and 10 classes, but those of this job's data are image of shape 3x32x32", message)
-        self.assertFalse((self.folder / "misfit").exists())
-        self.call("import", "run.onnx", "--output", "misfit", "--job", "nowhere.txtpb", code=3)
+        self.assertFalse((self.folder / "mismatch").exists())
+        self.call("import", "run.onnx", "--output", "mismatch", "--job", "nowhere.txtpb", code=3)
 
     def test_the_model_of_the_job_does_not_count(self):
         rest = "data { digits {} } learning_rate { base: 0.125 } training { max_epochs: 7 }"

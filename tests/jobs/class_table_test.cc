@@ -91,11 +91,10 @@ TEST_CASE("class names: folders that are numbers are numbered as text, and a war
   const ClassTable table = read_class_table(data_of(images(12)), root.path().string(), warnings);
   CHECK(table.names == kAsText);
   CHECK(table.in_files == kAsText);
-  CHECK(warnings ==
-        Names{"the folders of " + (root / "own/train").string() +
-              ": the names are whole numbers, and not in the order of counting: class 4 is '2'; folders are "
-              "sorted as text, as torchvision's ImageFolder sorts them: for the order of counting pad their "
-              "names with zeros ('02' before '10')"});
+  CHECK(warnings == Names{"the folders of " + (root / "own/train").string() +
+                          ": the names are whole numbers, but not in numerical order: class 4 is '2'; folders are "
+                          "sorted as text, as torchvision's ImageFolder sorts them: for numerical order pad their "
+                          "names with zeros ('02' before '10')"});
   CHECK(to_line(table) == "12, as number=folder: 0=0, 1=1, 2=10, 3=11, 4=2, 5=3, 6=4, 7=5, 8=6, 9=7, 10=8, 11=9");
 
   std::string named;

@@ -110,7 +110,7 @@ class Process {
 
   std::vector<std::unique_ptr<engine::Device>> devices_;
   std::vector<std::unique_ptr<engine::Stream>> streams_;
-  std::vector<engine::ExchangePlace> places_;
+  std::vector<engine::ExchangeMember> places_;
 };
 
 }  // namespace

@@ -10,10 +10,10 @@
 namespace arbalest::tests {
 
 // Writes the image, float32 [c, h, w].
-inline void read_image(const dataflow::Dataset& data, std::int64_t example, const dataflow::ExamplePlace& place,
+inline void read_image(const dataflow::Dataset& data, std::int64_t example, const dataflow::ExamplePosition& position,
                        float* image) {
   const dataflow::InputTensor tensor(data.description().only_feature(), image);
-  data.read(example, place, std::span(&tensor, 1));
+  data.read(example, position, std::span(&tensor, 1));
 }
 
 // The images of a mini-batch, [b, c, h, w], and its labels, [b].

@@ -12,8 +12,8 @@
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/batches/batch_ring.h"
+#include "dataflow/input/batches/cached_data.h"
 #include "dataflow/input/batches/random_sequence.h"
-#include "dataflow/input/batches/resident_data.h"
 #include "dataflow/input/images/stored_images.h"
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/outputs/classification.h"
@@ -37,7 +37,7 @@ class MadeUpImages final : public dataflow::Dataset {
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return size_; }
 
-  void read(std::int64_t example, const dataflow::ExamplePlace&,
+  void read(std::int64_t example, const dataflow::ExamplePosition&,
             std::span<const dataflow::InputTensor> features) const override {
     const auto index = static_cast<std::uint64_t>(example);
     dataflow::RandomSequence noise(7, 1, index);
@@ -188,7 +188,7 @@ class TrainingRig {
     }
     engine::process::World& world = options.world == nullptr ? alone_ : *options.world;
     const bool is_split = (devices_.size() > 1 || world.size() > 1) && !dataflow::split_layers(graph).empty();
-    places_ = is_split ? engine::make_exchange(devices_, world) : std::vector<engine::ExchangePlace>(devices_.size());
+    places_ = is_split ? engine::make_exchange(devices_, world) : std::vector<engine::ExchangeMember>(devices_.size());
     const auto resident_on = [&](std::size_t d) { return resident_.empty() ? nullptr : &resident_[d]; };
     for (std::size_t d = 0; d < devices_.size(); ++d) {
       pools_.push_back(std::make_unique<learners::LearnerPool>(
@@ -264,15 +264,15 @@ class TrainingRig {
   // Without `stride`: a ring that is read from the first batch to the last, with as few slots as possible.
   std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
                                                  std::optional<int> stride) {
-    const bool is_resident = options.input == RigInput::kResident;
+    const bool is_cached = options.input == RigInput::kResident;
     int slots = scheduler::pass_ring_slots(learners, order.batches_per_epoch(), 1);
     if (stride) {
       const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
       slots = scheduler::training_ring_slots(learners, *stride, within_bound_,
-                                             is_resident ? scheduler::index_ring_slots(order.batches_per_epoch())
-                                                         : scheduler::image_ring_slots(batch_bytes));
+                                             is_cached ? scheduler::index_ring_slots(order.batches_per_epoch())
+                                                       : scheduler::image_ring_slots(batch_bytes));
     }
-    if (is_resident) return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
+    if (is_cached) return std::make_unique<dataflow::BatchRing>(order, *devices_[0], host_pool_, slots);
     return std::make_unique<dataflow::BatchRing>(*data_, order, *devices_[0], host_pool_, slots);
   }
 
@@ -281,7 +281,7 @@ class TrainingRig {
   std::unique_ptr<dataflow::Dataset> data_;
   engine::host::Pool host_pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
-  std::vector<dataflow::ResidentData> resident_;  // by device, or none
+  std::vector<dataflow::CachedData> resident_;  // by device, or none
   dataflow::ShuffledOrder order_;
   RenumberedOrder training_order_;
   dataflow::FirstBatches statistics_order_;
@@ -290,7 +290,7 @@ class TrainingRig {
   std::unique_ptr<dataflow::BatchRing> test_ring_;
   std::unique_ptr<dataflow::BatchRing> statistics_ring_;
   std::unique_ptr<engine::Collective> collective_;
-  std::vector<engine::ExchangePlace> places_;  // by device
+  std::vector<engine::ExchangeMember> places_;  // by device
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };

@@ -180,18 +180,18 @@ TEST_CASE("training from a ring and from data on the device gives the same bytes
   options.input = tests::RigInput::kBytes;
   TrainingRig ring(options);
   options.input = tests::RigInput::kResident;
-  TrainingRig resident(options);
+  TrainingRig cached(options);
   const scheduler::Evaluation before = ring.scheduler().evaluate(ring.test_ring());
   for (int part = 0; part < 3; ++part) {
-    CHECK(ring.run(20).sums.loss() == resident.run(20).sums.loss());
+    CHECK(ring.run(20).sums.loss() == cached.run(20).sums.loss());
     const scheduler::Evaluation expected = ring.scheduler().evaluate(ring.test_ring());
-    const scheduler::Evaluation found = resident.scheduler().evaluate(resident.test_ring());
+    const scheduler::Evaluation found = cached.scheduler().evaluate(cached.test_ring());
     CHECK(found.loss() == expected.loss());
     CHECK(found.sums.values == expected.sums.values);
     CHECK(found.examples == options.examples);
     CHECK(found.loss() < before.loss());
   }
-  CHECK(same_bytes(tests::model_weights(ring), tests::model_weights(resident)));
+  CHECK(same_bytes(tests::model_weights(ring), tests::model_weights(cached)));
 }
 
 TEST_CASE("two threads per learner give the same bits in every run", "[training]") {

@@ -28,7 +28,7 @@ class Numbers final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return kExamples; }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+  void read(std::int64_t example, const dataflow::ExamplePosition& /*position*/,
             std::span<const dataflow::InputTensor> features) const override {
     if (example == unreadable) engine::fail(engine::ErrorKind::kData, "example {} is gone", example);
     features.front().as<float>().front() = static_cast<float>(example);

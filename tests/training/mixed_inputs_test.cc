@@ -56,7 +56,7 @@ class SparseRows final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return kExamples; }
-  void read(std::int64_t example, const dataflow::ExamplePlace& /*place*/,
+  void read(std::int64_t example, const dataflow::ExamplePosition& /*position*/,
             std::span<const dataflow::InputTensor> features) const override {
     const Row row = row_of(example);
     std::ranges::copy(row.values, features[0].as<float>().begin());

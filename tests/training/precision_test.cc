@@ -116,9 +116,9 @@ TEST_CASE("in BF16, data on the device and data from a ring train to the same by
   use_device_with_bfloat16(kDevice);
   RigOptions options = options_in(Precision::kBFloat16, 2);
   options.input = RigInput::kResident;
-  const Trained resident = train(options);
+  const Trained cached = train(options);
   options.input = RigInput::kBytes;
-  check_equal(train(options), resident);
+  check_equal(train(options), cached);
 }
 
 TEST_CASE("the low-precision copy of the weights follows them", "[training][precision]") {

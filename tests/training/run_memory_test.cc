@@ -1,4 +1,4 @@
-// Forecasts of a job's memory and disk space, made before either is used.
+// Estimates of a job's memory and disk space, made before either is used.
 #include <unistd.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@
 #include "jobs/export/safetensors.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/inspection.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 #include "jobs/run/output_space.h"
 #include "jobs/run/session.h"
 #include "tests/support/catch.h"
@@ -135,7 +135,7 @@ TEST_CASE("a default number of learners is lowered to what fits in memory", "[tr
   CHECK_THAT(job.warnings.front(), ContainsSubstring("3 learners on each device instead of 4: 4 learners would take"));
 }
 
-TEST_CASE("the forecast counts a checkpoint's copy of the state", "[training][memory]") {
+TEST_CASE("the estimate counts a checkpoint's copy of the state", "[training][memory]") {
   const auto needed = [](const jobs::JobOptions& job) { return jobs::inspect(job).memory.front().needed; };
   const jobs::JobOptions job = wide_job(20'000, 3);
   jobs::JobOptions saving = job;
@@ -150,7 +150,7 @@ TEST_CASE("the forecast counts a checkpoint's copy of the state", "[training][me
 }
 
 // Two jobs in which weights take most of the memory, and one in which activations do.
-TEST_CASE("the memory forecast agrees with what a session takes", "[training][memory]") {
+TEST_CASE("the memory estimate agrees with what a session takes", "[training][memory]") {
   std::vector<jobs::JobOptions> all{wide_job(20'000, 1), wide_job(20'000, 2)};
   all.push_back(load("lenet-digits.txtpb", {"model={zoo{resnet_cifar{depth: 56}}}", "training.batch_size=64",
                                             "learners.per_device.fixed=1", "devices=cpu", "checkpoint.keep_last=0"}));

@@ -219,15 +219,15 @@ TEST_CASE("a session trains the same model with images gathered on the device or
                "data.augmentation={random_resized_crop: {min_area: 0.5} padding: 1}");
   const jobs::JobOptions job = load("lenet-digits.txtpb", {"learners.per_device.fixed=2", augmentation});
   using jobs::Session;
-  Session resident(job, "", {});
+  Session cached(job, "", {});
   Session ring(job, "", {}, Session::Input::kRing);
-  CHECK(resident.training_ring().next()->tensors.empty());
+  CHECK(cached.training_ring().next()->tensors.empty());
   CHECK_FALSE(ring.training_ring().next()->tensors.empty());
-  CHECK(resident.training_data().stored_bytes()->augmentation == job.data.augmentation);
-  CHECK_FALSE(resident.evaluation_data().stored_bytes()->augmentation.changes_images());
+  CHECK(cached.training_data().stored_bytes()->augmentation == job.data.augmentation);
+  CHECK_FALSE(cached.evaluation_data().stored_bytes()->augmentation.changes_images());
   std::vector<std::vector<dataflow::NamedTensor>> models;
   std::vector<double> losses;
-  for (Session* session : {&resident, &ring}) {
+  for (Session* session : {&cached, &ring}) {
     session->training_ring().release(0);
     session->training_ring().restart();
     session->scheduler().advance(session->training_ring(), 20);

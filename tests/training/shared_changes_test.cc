@@ -13,7 +13,7 @@
 
 #include "engine/host/topology.h"
 #include "jobs/run/inspection.h"
-#include "jobs/run/learners/fleet_search.h"
+#include "jobs/run/learners/devices_search.h"
 #include "jobs/run/learners/tuned_devices.h"
 #include "jobs/run/processes/agreement.h"
 #include "jobs/run/processes/shared_changes.h"

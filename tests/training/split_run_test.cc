@@ -8,7 +8,7 @@
 #include "jobs/report/inspection/inspection_report.h"
 #include "jobs/run/evaluation.h"
 #include "jobs/run/inspection.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"

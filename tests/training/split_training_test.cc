@@ -285,10 +285,10 @@ class LostImages final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return images_.name(); }
   const dataflow::InputDescription& description() const noexcept override { return images_.description(); }
   std::int64_t size() const noexcept override { return images_.size(); }
-  void read(std::int64_t example, const dataflow::ExamplePlace& place,
+  void read(std::int64_t example, const dataflow::ExamplePosition& position,
             std::span<const dataflow::InputTensor> features) const override {
     if (are_lost_) engine::fail(engine::ErrorKind::kData, "the images are lost");
-    images_.read(example, place, features);
+    images_.read(example, position, features);
   }
   void read_label(std::int64_t example, const dataflow::InputTensor& label) const override {
     images_.read_label(example, label);

@@ -54,7 +54,7 @@ void train_a_little(jobs::Session& session) {
 
 }  // namespace
 
-TEST_CASE("the memory forecast includes rings for the maximum number of learners", "[training][memory]") {
+TEST_CASE("the memory estimate includes rings for the maximum number of learners", "[training][memory]") {
   const StreamedImages images;
   const jobs::Inspection fixed = jobs::inspect(images.job("fixed: 16"));
   CHECK(fixed.most_learners_per_device == fixed.learners_per_device);

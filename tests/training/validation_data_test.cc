@@ -210,7 +210,7 @@ TEST_CASE("an unreadable validation image is left out and counted, and the test 
   CHECK(session.training_ring().next()->tensors.empty());  // the whole training set could be decoded
 }
 
-TEST_CASE("the memory forecast includes the validation set", "[training]") {
+TEST_CASE("the memory estimate includes the validation set", "[training]") {
   const auto bytes = [](const std::vector<std::string>& settings) {
     return jobs::inspect(load("lenet-digits.txtpb", settings));
   };

@@ -305,7 +305,7 @@ TEST_CASE("verification reads validation files, too", "[training]") {
   CHECK_THAT(few.problems[0], ContainsSubstring("arrays validation: there are only 9 examples"));
 }
 
-TEST_CASE("the forecast says that only the files tell the size of a validation set", "[training]") {
+TEST_CASE("the estimate says that only the files tell the size of a validation set", "[training]") {
   const auto warnings = [](const std::string& data) { return jobs::inspect(parse(job_text(data))).warnings; };
   CHECK(warnings("cifar10 {}").empty());
   CHECK(warnings("cifar10 { validation: 'data_batch_5.bin' }").empty());

@@ -38,7 +38,7 @@ struct Batch {
 // until the batch `slots` places before it has been released. A caller that still holds that batch must not call
 // next().
 //
-// A batch of a ring of indices has no tensors: steps gather the examples themselves (resident_data.h).
+// A batch of a ring of indices has no tensors: steps gather the examples themselves (cached_data.h).
 //
 // Threads: next() and restart() belong to one consumer; release() may be called from any thread.
 class BatchRing {

@@ -143,7 +143,7 @@ class LibsvmReader {
       negative_ = label;
       negative_line_ = line_;
     } else if (label != negative_) {
-      fail("label {} stands in a file with label {} (line {}); this model has two classes: -1 and 1, or 0 and 1", label,
+      fail("label {} is in a file with label {} (line {}); this model has two classes: -1 and 1, or 0 and 1", label,
            negative_, negative_line_);
     }
   }

@@ -84,7 +84,8 @@ std::unique_ptr<Ratings> Ratings::split_off(std::string name, std::span<const st
   return std::make_unique<Ratings>(std::move(name), description_, std::move(ids[1]), std::move(targets[1]));
 }
 
-void Ratings::read(std::int64_t example, const ExamplePlace& /*place*/, std::span<const InputTensor> features) const {
+void Ratings::read(std::int64_t example, const ExamplePosition& /*position*/,
+                   std::span<const InputTensor> features) const {
   ARBALEST_CHECK(example >= 0 && example < size());
   const std::span ids = features.front().as<std::int32_t>();
   std::copy_n(ids_.data() + static_cast<std::size_t>(example) * ids.size(), ids.size(), ids.data());

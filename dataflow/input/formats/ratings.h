@@ -27,7 +27,8 @@ class Ratings final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return static_cast<std::int64_t>(targets_.size()); }
 
-  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
+  void read(std::int64_t example, const ExamplePosition& position,
+            std::span<const InputTensor> features) const override;
   void read_label(std::int64_t example, const InputTensor& label) const override;
   std::size_t memory_bytes() const noexcept override;
 

@@ -35,12 +35,12 @@ std::vector<std::uint8_t> EncodedImages::read_file(std::int64_t example) const {
   return file;
 }
 
-void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
+void EncodedImages::decode_file(std::int64_t example, const ExamplePosition& position, std::uint8_t* pixels) const {
   const std::vector<std::uint8_t> file = read_file(example);
   const ImageSides target{static_cast<int>(description_.image()[2]), static_cast<int>(description_.image()[1])};
   CropBox box;
   const auto choose = [&](ImageSides sides) {
-    box = frame(framing_, sides, target, place);
+    box = frame(framing_, sides, target, position);
     return WantedPart{box, target};
   };
   const DecodedImage image = decode_image(file, static_cast<int>(description_.image()[0]), rules_, choose);
@@ -53,9 +53,9 @@ void EncodedImages::decode_file(std::int64_t example, const ExamplePlace& place,
            target.width, pixels);
 }
 
-void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const {
+void EncodedImages::decode(std::int64_t example, const ExamplePosition& position, std::uint8_t* pixels) const {
   try {
-    decode_file(example, place, pixels);
+    decode_file(example, position, pixels);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kData) throw;
     const std::string record = examples_->record(example);
@@ -65,10 +65,11 @@ void EncodedImages::decode(std::int64_t example, const ExamplePlace& place, std:
   }
 }
 
-void EncodedImages::read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const {
+void EncodedImages::read(std::int64_t example, const ExamplePosition& position,
+                         std::span<const InputTensor> features) const {
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(description_.image().elements()));
-  decode(example, place, pixels.data());
-  transform_.write(pixels.data(), place, features.front().as<float>().data());
+  decode(example, position, pixels.data());
+  transform_.write(pixels.data(), position, features.front().as<float>().data());
 }
 
 std::vector<std::string> EncodedImages::warnings() const {

@@ -66,7 +66,8 @@ class EncodedImages final : public Dataset {
 
   // Throws ErrorKind::kData, naming the record and the likely fix, if the example cannot be read or decoded, or if its
   // size differs from the model's and the framing does not resize.
-  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
+  void read(std::int64_t example, const ExamplePosition& position,
+            std::span<const InputTensor> features) const override;
   void read_label(std::int64_t example, const InputTensor& label) const override {
     label.as<std::int32_t>().front() = examples_->label(example);
   }
@@ -79,7 +80,7 @@ class EncodedImages final : public Dataset {
   std::vector<std::string> warnings() const override;
 
   // Does the part of read() before augmentation and normalization: writes bytes [c, h, w].
-  void decode(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const;
+  void decode(std::int64_t example, const ExamplePosition& position, std::uint8_t* pixels) const;
 
   // Whether decode() depends on `place`.
   bool is_random() const noexcept { return framing_.random_crop.has_value(); }
@@ -93,7 +94,7 @@ class EncodedImages final : public Dataset {
 
  private:
   std::vector<std::uint8_t> read_file(std::int64_t example) const;
-  void decode_file(std::int64_t example, const ExamplePlace& place, std::uint8_t* pixels) const;
+  void decode_file(std::int64_t example, const ExamplePosition& position, std::uint8_t* pixels) const;
 
   std::string name_;
   InputDescription description_;

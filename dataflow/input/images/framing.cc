@@ -18,17 +18,17 @@ CropBox largest_box(ImageSides sides, ImageSides target) {
   return {(sides.width - width) / 2.0, (sides.height - height) / 2.0, width, height};
 }
 
-CropBox random_box(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePlace& place) {
+CropBox random_box(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePosition& position) {
   const auto [top, left, height, width] = engine::elementwise::random_crop(
-      *framing.random_crop, framing.seed, place.batch, place.row, {.height = sides.height, .width = sides.width});
+      *framing.random_crop, framing.seed, position.batch, position.row, {.height = sides.height, .width = sides.width});
   if (height == 0) return largest_box(sides, target);
   return {static_cast<double>(left), static_cast<double>(top), static_cast<double>(width), static_cast<double>(height)};
 }
 
 }  // namespace
 
-CropBox frame(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePlace& place) {
-  if (framing.random_crop) return random_box(framing, sides, target, place);
+CropBox frame(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePosition& position) {
+  if (framing.random_crop) return random_box(framing, sides, target, position);
   if (!framing.resize) {
     if (sides.width != target.width || sides.height != target.height) {
       engine::fail(

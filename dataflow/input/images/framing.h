@@ -10,6 +10,6 @@ namespace arbalest::dataflow {
 
 // The part of an image of `sides` that becomes an image of `target`. Throws ErrorKind::kData, without naming the
 // record, if the framing does not resize and the image has another size.
-CropBox frame(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePlace& place);
+CropBox frame(const Framing& framing, ImageSides sides, ImageSides target, const ExamplePosition& position);
 
 }  // namespace arbalest::dataflow

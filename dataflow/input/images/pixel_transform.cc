@@ -36,7 +36,7 @@ PixelTransform::PixelTransform(const engine::Shape& image, const Normalization& 
 }
 
 template <typename Pixel>
-void PixelTransform::write(const Pixel* pixels, const ExamplePlace& place, float* image) const {
+void PixelTransform::write(const Pixel* pixels, const ExamplePosition& position, float* image) const {
   const auto channel_of = [&](std::size_t c) {
     if constexpr (std::is_same_v<Pixel, std::uint8_t>) {
       return elementwise::ByteChannel{pixels, tables_.data() + c * kBytes};
@@ -46,7 +46,7 @@ void PixelTransform::write(const Pixel* pixels, const ExamplePlace& place, float
   };
   const std::int64_t area = height_ * width_;
   const elementwise::ImageSize size{static_cast<std::int32_t>(height_), static_cast<std::int32_t>(width_)};
-  const auto view = elementwise::augmented_view(augmentation_, place.batch, place.row, size);
+  const auto view = elementwise::augmented_view(augmentation_, position.batch, position.row, size);
   for (std::size_t c = 0; c < static_cast<std::size_t>(channels_); ++c, pixels += area, image += area) {
     const auto channel = channel_of(c);
     if (!augmentation_.changes_images()) {
@@ -61,8 +61,8 @@ void PixelTransform::write(const Pixel* pixels, const ExamplePlace& place, float
   }
 }
 
-template void PixelTransform::write<std::uint8_t>(const std::uint8_t* pixels, const ExamplePlace& place,
+template void PixelTransform::write<std::uint8_t>(const std::uint8_t* pixels, const ExamplePosition& position,
                                                   float* image) const;
-template void PixelTransform::write<float>(const float* pixels, const ExamplePlace& place, float* image) const;
+template void PixelTransform::write<float>(const float* pixels, const ExamplePosition& position, float* image) const;
 
 }  // namespace arbalest::dataflow

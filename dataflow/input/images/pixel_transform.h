@@ -21,7 +21,7 @@ class PixelTransform {
   // Writes `image` from `pixels`; both are [c, h, w]. Pixel is std::uint8_t (gathering on a device writes the same
   // bits, engine/ops/gather_examples.h) or float.
   template <typename Pixel>
-  void write(const Pixel* pixels, const ExamplePlace& place, float* image) const;
+  void write(const Pixel* pixels, const ExamplePosition& position, float* image) const;
 
   // [c, 256]: normalized value of each byte in each channel.
   const std::vector<float>& tables() const noexcept { return tables_; }

@@ -28,10 +28,10 @@ std::size_t StoredImages<Pixel>::bytes(const InputDescription& description, std:
 }
 
 template <typename Pixel>
-void StoredImages<Pixel>::read(std::int64_t example, const ExamplePlace& place,
+void StoredImages<Pixel>::read(std::int64_t example, const ExamplePosition& position,
                                std::span<const InputTensor> features) const {
   ARBALEST_CHECK(example >= 0 && example < size());
-  transform_.write(pixels_.data() + static_cast<std::size_t>(example) * pixels_per_image_, place,
+  transform_.write(pixels_.data() + static_cast<std::size_t>(example) * pixels_per_image_, position,
                    features.front().as<float>().data());
 }
 

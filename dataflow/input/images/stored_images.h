@@ -40,7 +40,8 @@ class StoredImages final : public Dataset {
   const InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return static_cast<std::int64_t>(labels_.size()); }
 
-  void read(std::int64_t example, const ExamplePlace& place, std::span<const InputTensor> features) const override;
+  void read(std::int64_t example, const ExamplePosition& position,
+            std::span<const InputTensor> features) const override;
   void read_label(std::int64_t example, const InputTensor& label) const override;
   // All files that were read to make the dataset, at the first call.
   std::vector<ReadExample> take_read_log() const override;

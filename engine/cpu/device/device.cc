@@ -40,7 +40,7 @@ std::byte* map(std::size_t bytes) {
 }
 
 // Maps memory that starts at the border of a large page, if there are enough addresses to find one. Addresses around it
-// are given back at once, because a memory forecast counts buffers only. Returns null if there is no memory.
+// are given back at once, because a memory estimate counts buffers only. Returns null if there is no memory.
 std::byte* map_at_large_page(std::size_t bytes) {
   std::byte* const begin = map(bytes + kLargePage);
   if (begin == nullptr) return map(bytes);

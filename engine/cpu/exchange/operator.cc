@@ -73,7 +73,7 @@ class ExchangeTask final : public Task {
     float* bias_gradient = nullptr;  // the sum of the input's rows, unless null
   };
 
-  ExchangeTask(ExchangePlace place, const ExchangeSizes& sizes, const Addresses& addresses)
+  ExchangeTask(ExchangeMember place, const ExchangeSizes& sizes, const Addresses& addresses)
       : place_(std::move(place)),
         group_(static_cast<DeviceExchange&>(*place_.group)),
         sizes_(sizes),
@@ -98,7 +98,7 @@ class ExchangeTask final : public Task {
   }
 
  private:
-  const ExchangePlace place_;
+  const ExchangeMember place_;
   DeviceExchange& group_;
   const ExchangeSizes sizes_;
   const Addresses addresses_;
@@ -135,7 +135,7 @@ class ExchangeOperator final : public Operator {
     static_cast<CpuStream&>(stream).submit(std::make_unique<ExchangeTask>(place_, sizes, addresses), label);
   }
 
-  const ExchangePlace place_;
+  const ExchangeMember place_;
   const ExchangeSizes sizes_;
   const bool has_bias_;
 };

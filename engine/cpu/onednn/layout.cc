@@ -63,7 +63,7 @@ std::vector<std::int64_t> DnnlLayout::numbers() const {
 
 Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) {
   const auto require = [](bool fits) {
-    if (!fits) fail(ErrorKind::kDevice, "no layout of a CPU has these numbers");
+    if (!fits) fail(ErrorKind::kDevice, "these numbers describe no layout of a CPU");
   };
   require(numbers.size() >= 2 && numbers[0] > 0 && numbers[0] <= DNNL_MAX_NDIMS && numbers[1] >= 0 &&
           numbers[1] <= DNNL_MAX_NDIMS && std::cmp_equal(numbers.size(), 2 + 3 * numbers[0] + 2 * numbers[1]));

@@ -42,7 +42,7 @@ class Exchange final : public Operator {
   std::size_t own_floats() const { return static_cast<std::size_t>(sizes_.examples * sizes_.columns); }
   std::size_t part_floats() const { return static_cast<std::size_t>(sizes_.examples * sizes_.part()); }
 
-  const ExchangePlace place_;
+  const ExchangeMember place_;
   const ExchangeSizes sizes_;
   const bool has_bias_;
 };

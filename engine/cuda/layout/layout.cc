@@ -33,7 +33,7 @@ Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> 
   for (const Order order : {Order::kCanonical, Order::kChannelsLast}) {
     if (numbers.size() == 1 && numbers[0] == static_cast<std::int64_t>(order)) return make_layout(shape, dtype, order);
   }
-  fail(ErrorKind::kDevice, "no layout of a GPU has these numbers");
+  fail(ErrorKind::kDevice, "these numbers describe no layout of a GPU");
 }
 
 Order order_of(const Layout& layout) {

@@ -1,5 +1,5 @@
 // Letters are bytes that a rank sends to another one whenever it wants, beside everything else that the ranks do. They
-// arrive in the order in which they were sent. An empty letter is the farewell of a rank: no other one follows it.
+// arrive in the order in which they were sent. An empty letter is the last one of a rank.
 //
 // Nobody but the receiver knows when a letter is due. So a receiver that cannot go on without one says so (LetterWait).
 #pragma once
@@ -52,12 +52,12 @@ class LetterWait final : public Operation {
   std::atomic<bool> is_over_{false};
 };
 
-// Receives the letters of all other ranks, until each of them has said farewell.
+// Receives the letters of all other ranks, until each of them has sent its last one.
 class LetterReceipt final : public Operation {
  public:
   using Take = std::function<void(int from, std::string bytes)>;
 
-  // `take` gets each letter, but no farewell.
+  // `take` gets each letter but the empty ones.
   explicit LetterReceipt(Take take) : take_(std::move(take)) {}
 
   const char* name() const noexcept override { return "letters"; }
@@ -71,7 +71,7 @@ class LetterReceipt final : public Operation {
 
   const Take take_;
   bool has_started_ = false;
-  int missing_ = 0;  // ranks that have not said farewell
+  int missing_ = 0;  // ranks whose last letter has not come
   std::deque<IncomingBytes> incoming_;
 };
 

@@ -50,7 +50,7 @@ std::vector<scheduler::Restart> read_restarts(const v1::LearningRate& rate, doub
     if (!restart.has_epochs() && !issues.has(path + ".epoch") && std::ssize(restarts) + 1 == rate.restart_size()) {
       // One that is followed by another lacks its epochs only if they are not in order, which is reported there.
       issues.add(path + ".epoch", fmt::format("the restart at epoch {} must come before the end of the job "
-                                              "(training.max_epochs), or name its epochs",
+                                              "(training.max_epochs), or set its epochs",
                                               restart.epoch()));
     }
     restarts.push_back({restart.epoch(), restart.epochs(), restart.factor()});

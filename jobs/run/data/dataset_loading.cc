@@ -18,7 +18,7 @@
 #include "dataflow/input/images/stored_images.h"
 #include "engine/error.h"
 #include "jobs/options/data/validation_check.h"
-#include "jobs/run/data/dataset_place.h"
+#include "jobs/run/data/data_folder.h"
 
 namespace arbalest::jobs {
 

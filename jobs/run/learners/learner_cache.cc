@@ -18,7 +18,7 @@
 #include "jobs/export/atomic_file.h"
 #include "jobs/export/sha256.h"
 #include "jobs/options/throughput_key.h"
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 
 namespace arbalest::jobs {
 

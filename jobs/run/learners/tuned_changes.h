@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/run/learners/fleet_search.h"
+#include "jobs/run/learners/devices_search.h"
 #include "jobs/run/learners/learner_changes.h"
 #include "jobs/run/learners/learner_preparation.h"
 #include "jobs/run/session.h"
@@ -27,10 +27,10 @@ class TunedChanges final : public LearnerChanges {
   std::string warning() const override { return warning_; }
   void settle() override { preparation_.wait(); }
 
-  const autotuner::FleetTuner& tuner() const noexcept { return search_.tuner(); }
+  const autotuner::DevicesTuner& tuner() const noexcept { return search_.tuner(); }
   // Whether the search has ended and due() has returned its choice.
   bool is_settled() const noexcept { return !tuner().searching() && !change_; }
-  // FleetSearch describes these.
+  // DevicesSearch describes these.
   const std::vector<autotuner::Configuration>& space() const { return search_.space(); }
   DeviceConfigurations measured_with(const autotuner::Point& point) const { return search_.measured_with(point); }
   std::vector<DeviceConfigurations> equal_counts() const { return search_.equal_counts(); }
@@ -43,7 +43,7 @@ class TunedChanges final : public LearnerChanges {
 
   Session& session_;
   std::string warning_;
-  FleetSearch search_;
+  DevicesSearch search_;
   engine::host::ProcessorClock* clock_ = nullptr;  // null: the processor time is not measured
   std::vector<int> present_;                       // by device
   std::optional<LearnerChange> change_;            // the decided change, whose learners are being prepared

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "autotuner/fleet_tuner.h"
+#include "autotuner/devices_tuner.h"
 #include "engine/devices.h"
 #include "jobs/options/job_options.h"
 

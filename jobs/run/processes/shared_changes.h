@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "engine/process/world.h"
-#include "jobs/run/learners/fleet_search.h"
+#include "jobs/run/learners/devices_search.h"
 #include "jobs/run/learners/learner_changes.h"
 #include "jobs/run/learners/learner_preparation.h"
 #include "jobs/run/session.h"
@@ -53,7 +53,7 @@ class SharedChanges final : public LearnerChanges {
   std::size_t own_devices_;
   std::size_t first_device_ = 0;  // of this process among those of all
   std::string warning_;
-  std::optional<FleetSearch> search_;    // on rank 0
+  std::optional<DevicesSearch> search_;  // on rank 0
   std::vector<int> present_;             // by device of all processes
   std::optional<LearnerChange> chosen_;  // on rank 0: decided, but not told to the others
   std::optional<LearnerChange> told_;    // being prepared; the reason is on rank 0 only

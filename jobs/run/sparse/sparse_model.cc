@@ -9,7 +9,7 @@
 #include "dataflow/input/formats/libsvm.h"
 #include "engine/error.h"
 #include "jobs/checkpoint/xxh3.h"
-#include "jobs/run/data/dataset_place.h"
+#include "jobs/run/data/data_folder.h"
 #include "jobs/run/weights/saved_model.h"
 
 namespace arbalest::jobs {

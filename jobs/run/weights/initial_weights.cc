@@ -12,7 +12,7 @@
 #include "jobs/messages/nearest_path.h"
 #include "jobs/messages/text.h"
 #include "jobs/options/parameters/parameter_patterns.h"
-#include "jobs/run/weights/misfits.h"
+#include "jobs/run/weights/mismatches.h"
 
 namespace arbalest::jobs {
 
@@ -60,14 +60,14 @@ class Matcher {
       if (matches_any(options_.fresh, name)) {
         weights_.fresh.push_back(name);
       } else if (!sources_.contains(name)) {
-        misfits_.missing.push_back({name, shapes_.at(name)});
+        mismatches_.missing.push_back({name, shapes_.at(name)});
       }
     }
     find_unused("ignore", options_.ignore, ignores_used_);
     for (std::size_t i = 0; i < options_.renames.size(); ++i) {
-      if (!renames_used_[i]) misfits_.unused.push_back(unused("rename", options_.renames[i].from));
+      if (!renames_used_[i]) mismatches_.unused.push_back(unused("rename", options_.renames[i].from));
     }
-    if (!misfits_.empty()) engine::fail(engine::ErrorKind::kCheckpoint, "{}", describe(misfits_, weights_.path));
+    if (!mismatches_.empty()) engine::fail(engine::ErrorKind::kCheckpoint, "{}", describe(mismatches_, weights_.path));
     return std::move(weights_);
   }
 
@@ -78,7 +78,7 @@ class Matcher {
 
   void find_unused(const char* field, const std::vector<NamePattern>& patterns, const std::vector<bool>& used) {
     for (std::size_t i = 0; i < patterns.size(); ++i) {
-      if (!used[i]) misfits_.unused.push_back(unused(field, patterns[i]));
+      if (!used[i]) mismatches_.unused.push_back(unused(field, patterns[i]));
     }
   }
 
@@ -111,7 +111,7 @@ class Matcher {
     const std::string name = renamed(of_file);
     const auto shape = shapes_.find(name);
     if (shape == shapes_.end()) {
-      misfits_.unexpected.push_back({of_file, stored.tensor.shape, name == of_file ? "" : name});
+      mismatches_.unexpected.push_back({of_file, stored.tensor.shape, name == of_file ? "" : name});
       return;
     }
     if (matches_any(options_.fresh, name)) {
@@ -120,16 +120,16 @@ class Matcher {
     }
     const auto [source, is_first] = sources_.emplace(name, of_file);
     if (!is_first) {
-      misfits_.others.push_back(fmt::format("'{}' and '{}' both become '{}'", source->second, of_file, name));
+      mismatches_.others.push_back(fmt::format("'{}' and '{}' both become '{}'", source->second, of_file, name));
     } else if (stored.tensor.shape != shape->second) {
-      misfits_.misshapen.push_back({name, stored.tensor.shape, shape->second});
+      mismatches_.misshapen.push_back({name, stored.tensor.shape, shape->second});
     } else if (!stored.has_values()) {
-      misfits_.others.push_back(
+      mismatches_.others.push_back(
           fmt::format("'{}' is of type {}; F32, F16 and BF16 can be read", of_file, stored.dtype));
     } else if (!std::ranges::all_of(stored.tensor.values, [](float value) { return std::isfinite(value); })) {
-      misfits_.others.push_back(fmt::format("'{}' has values that are not finite", of_file));
+      mismatches_.others.push_back(fmt::format("'{}' has values that are not finite", of_file));
     } else {
-      misfits_.fitting.push_back(name);
+      mismatches_.fitting.push_back(name);
       stored.tensor.name = name;
       weights_.tensors.push_back(std::move(stored.tensor));
     }
@@ -142,7 +142,7 @@ class Matcher {
   std::vector<bool> renames_used_;
   std::vector<bool> ignores_used_;
   InitialWeights weights_;
-  Misfits misfits_;
+  Mismatches mismatches_;
 };
 
 }  // namespace

@@ -54,12 +54,12 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   }
   const Metadata own = to_metadata(*description);
   const Metadata of_job = to_metadata(expected);
-  const std::vector<std::string> misfits = differences(own, of_job, {"input", "shape", "outputs", "ids"});
-  if (!misfits.empty()) {
+  const std::vector<std::string> mismatches = differences(own, of_job, {"input", "shape", "outputs", "ids"});
+  if (!mismatches.empty()) {
     engine::fail(engine::ErrorKind::kCheckpoint,
                  "'{}' was trained on other data than the run's job.txtpb says: {}; restore the model or job.txtpb so "
                  "that they belong together",
-                 path, fmt::join(misfits, ", "));
+                 path, fmt::join(mismatches, ", "));
   }
   std::vector<std::string> others = differences(own, of_job, {"mean", "stddev", "resize"});
   // Older versions had no choice of pixels, so a model with their rules does not differ from its job's.

@@ -11,20 +11,20 @@
 
 namespace arbalest::jobs {
 
-struct RunPlace {
+struct RunLocation {
   std::unique_ptr<RunDirectory> directory;
   std::optional<ResumePoint> point;  // none: the run begins
   NothingLeft completed = {};        // why nothing is left to train, if nothing is
 };
 
 // The options --output and --resume of `arbalest train`.
-struct PlaceOptions {
+struct LocationOptions {
   std::string output;           // the directory of the run; "": a new one below runs/, or the one that `resume` lies in
   std::string resume = "none";  // "none", "auto", or the path of a checkpoint or run
 };
 
 // Throws kUsage and kCheckpoint, as RunDirectory and the functions of jobs/report/resume_point.h do. `warn` is called
 // here, and also when the run starts.
-RunPlace open_run_place(const PlaceOptions& options, const JobOptions& job, const Tell& warn);
+RunLocation open_run_location(const LocationOptions& options, const JobOptions& job, const Tell& warn);
 
 }  // namespace arbalest::jobs

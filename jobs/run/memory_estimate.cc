@@ -1,4 +1,4 @@
-#include "jobs/run/memory_forecast.h"
+#include "jobs/run/memory_estimate.h"
 
 #include <algorithm>
 #include <numeric>
@@ -63,7 +63,7 @@ AvailableMemory::AvailableMemory(std::span<const std::unique_ptr<engine::Device>
   }
 }
 
-MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
+MemoryEstimate::MemoryEstimate(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                                const SplitSizes& sizes, AvailableMemory available, int rank, int processes)
     : job_learners_(coexisting(job, pools)),
       most_learners_(largest(job)),
@@ -102,8 +102,8 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
     entry.limited = fmt::format("'{}' under device_memory_mib", device.name());
     entry.rest = signed_bytes(pool->shared_bytes());
     for (const SplitSize& split : splits) {
-      if (!split.is_resident) continue;
-      entry.rest += signed_bytes(dataflow::ResidentData::device_bytes(job.data.input, split.examples, device));
+      if (!split.is_cached) continue;
+      entry.rest += signed_bytes(dataflow::CachedData::device_bytes(job.data.input, split.examples, device));
     }
     devices_.push_back(std::move(entry));
     opened_.push_back(&pool->device());
@@ -121,11 +121,11 @@ MemoryForecast::MemoryForecast(const JobOptions& job, std::span<const std::uniqu
   }
 }
 
-std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_device) const {
+std::vector<MemoryUse> MemoryEstimate::uses(std::span<const int> learners_per_device) const {
   return uses(learners_per_device, ring_learners_);
 }
 
-std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_device, int ring_learners) const {
+std::vector<MemoryUse> MemoryEstimate::uses(std::span<const int> learners_per_device, int ring_learners) const {
   const int learners = total(learners_per_device);
   std::vector<MemoryUse> uses = {{kHost, dataset_bytes_ + model_bytes_ + exchange_bytes_, available_.host}};
   if (saves_checkpoints_) {
@@ -156,7 +156,7 @@ std::vector<MemoryUse> MemoryForecast::uses(std::span<const int> learners_per_de
   return uses;
 }
 
-int MemoryForecast::learners_that_fit() const {
+int MemoryEstimate::learners_that_fit() const {
   int count = 0;
   while (count < (is_split_ ? 1 : kMostLearners)) {
     const std::vector<int> more(devices_.size(), count + 1);
@@ -169,19 +169,19 @@ int MemoryForecast::learners_that_fit() const {
 // Memory use at the worst moment. On a CPU device a different thread count needs new learners, so those of the present
 // number and of the one before or after coexist. Learners with more than one thread are at most half as many as the
 // cores.
-std::vector<MemoryUse> MemoryForecast::uses_while_tuned(int ceiling) const {
+std::vector<MemoryUse> MemoryEstimate::uses_while_tuned(int ceiling) const {
   std::vector<int> learners;
   for (const PerDevice& device : devices_) learners.push_back(ceiling + std::min(device.cores / 2, ceiling - 1));
   return uses(learners, ceiling * static_cast<int>(devices_.size()));
 }
 
-int MemoryForecast::find_ceiling() const {
+int MemoryEstimate::find_ceiling() const {
   int ceiling = tuned_->min;
   while (ceiling < tuned_->max && std::ranges::none_of(uses_while_tuned(ceiling + 1), exceeds)) ++ceiling;
   return ceiling;
 }
 
-std::string MemoryForecast::lowered_bound() const {
+std::string MemoryEstimate::lowered_bound() const {
   if (!tuned_ || most_learners_.front() == tuned_->max) return "";
   const std::vector<MemoryUse> more = uses_while_tuned(most_learners_.front() + 1);
   const auto use = std::ranges::find_if(more, exceeds);
@@ -192,7 +192,7 @@ std::string MemoryForecast::lowered_bound() const {
       bytes_text(use->available));
 }
 
-std::int64_t MemoryForecast::bytes_of_learners(const MemoryUse& use, std::span<const int> learners_per_device) const {
+std::int64_t MemoryEstimate::bytes_of_learners(const MemoryUse& use, std::span<const int> learners_per_device) const {
   std::int64_t bytes = 0;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (use.name == devices_[d].memory || use.name == devices_[d].limited)
@@ -201,7 +201,7 @@ std::int64_t MemoryForecast::bytes_of_learners(const MemoryUse& use, std::span<c
   return bytes;
 }
 
-void MemoryForecast::check() const {
+void MemoryEstimate::check() const {
   const std::vector<MemoryUse> all = uses(job_learners_);
   const auto use = std::ranges::find_if(all, exceeds);
   if (use == all.end()) return;
@@ -216,7 +216,7 @@ void MemoryForecast::check() const {
                    most);
 }
 
-std::string MemoryForecast::remedy(const MemoryUse& use, int most) const {
+std::string MemoryEstimate::remedy(const MemoryUse& use, int most) const {
   const std::string limit = use.is_limit ? "raise device_memory_mib, " : "";
   std::string smaller = limit + "make the model or training.batch_size smaller";
   // Devices that share the host's memory also share what they divide.

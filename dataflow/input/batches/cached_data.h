@@ -22,11 +22,11 @@ struct GatherBuffers {
   const engine::StepParameters* step = nullptr;
 };
 
-class ResidentData {
+class CachedData {
  public:
   // A CPU device reads the dataset's own memory; a GPU gets a copy, for which the host blocks. `dataset` must have
   // stored_bytes() and outlive this object. Throws kOutOfMemory and leaves the device unchanged.
-  ResidentData(const Dataset& dataset, engine::Device& device);
+  CachedData(const Dataset& dataset, engine::Device& device);
 
   // Device memory for this many examples, besides the dataset's own memory.
   static std::size_t device_bytes(const InputDescription& description, std::int64_t examples,

@@ -1,4 +1,4 @@
-#include "autotuner/fleet_tuner.h"
+#include "autotuner/devices_tuner.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,14 +29,14 @@ double throughput(const std::vector<Speed>& speeds, const std::vector<int>& coun
   return learners / slowest;
 }
 
-std::vector<int> counts_of(const FleetTuner& tuner) {
+std::vector<int> counts_of(const DevicesTuner& tuner) {
   std::vector<int> counts;
   for (const Configuration& count : tuner.present()) counts.push_back(count.learners);
   return counts;
 }
 
 // Runs until all searches have ended, but at most `windows` windows. Returns the number of resizes.
-int play(FleetTuner& tuner, const std::vector<Speed>& speeds, int windows, std::uint64_t seed = 1) {
+int play(DevicesTuner& tuner, const std::vector<Speed>& speeds, int windows, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(1.0, 0.02);
   int resizes = 0;
@@ -53,19 +53,19 @@ int play(FleetTuner& tuner, const std::vector<Speed>& speeds, int windows, std::
 
 }  // namespace
 
-TEST_CASE("fleet tuner: devices of one kind are tuned together") {
-  FleetTuner tuner({}, {{4, all_counts({1, 16})}});
+TEST_CASE("devices tuner: devices of one kind are tuned together") {
+  DevicesTuner tuner({}, {{4, all_counts({1, 16})}});
   const std::vector<Speed> speeds = {{1.0, 0.125}};  // best from 8 learners on
   play(tuner, speeds, 1000);
   CHECK_FALSE(tuner.searching());
   CHECK(throughput(speeds, counts_of(tuner)) >= 0.95 * 8.0);
 }
 
-TEST_CASE("fleet tuner: devices of different speed get different numbers of learners") {
+TEST_CASE("devices tuner: devices of different speed get different numbers of learners") {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     // The second device takes three times as much time per learner.
     const std::vector<Speed> speeds = {{1.0, 0.0625}, {1.0, 0.1875}};
-    FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}});
+    DevicesTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}});
     const int resizes = play(tuner, speeds, 3000, seed);
     CHECK_FALSE(tuner.searching());
     CHECK(resizes <= 3 * 7);  // a common search and one turn per device, each with six probes and a choice
@@ -81,8 +81,8 @@ TEST_CASE("fleet tuner: devices of different speed get different numbers of lear
   }
 }
 
-TEST_CASE("fleet tuner: on CPU devices, threads per learner depend on the cores of each kind") {
-  FleetTuner tuner({}, {{1, counts_of_cores({1, 2}, 2)}, {1, counts_of_cores({1, 4}, 4)}});
+TEST_CASE("devices tuner: on CPU devices, threads per learner depend on the cores of each kind") {
+  DevicesTuner tuner({}, {{1, counts_of_cores({1, 2}, 2)}, {1, counts_of_cores({1, 4}, 4)}});
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {2, 2}});
   play(tuner, {{1.0, 0.5}, {1.0, 0.25}}, 1000);
   CHECK(tuner.present() == std::vector<Configuration>{{2, 1}, {4, 1}});
@@ -90,15 +90,15 @@ TEST_CASE("fleet tuner: on CPU devices, threads per learner depend on the cores 
   CHECK(tuner.beside_others(1) == std::vector<Configuration>{{2, 1}, {1, 4}});
 }
 
-TEST_CASE("fleet tuner: if a choice does not fit in memory, its kind continues to search") {
-  FleetTuner tuner({}, {{1, all_counts({1, 4})}, {1, all_counts({1, 4})}}, {4, 4});
+TEST_CASE("devices tuner: if a choice does not fit in memory, its kind continues to search") {
+  DevicesTuner tuner({}, {{1, all_counts({1, 4})}, {1, all_counts({1, 4})}}, {4, 4});
   const std::vector<Speed> speeds = {{1.0, 0.25}, {1.0, 0.25}};
-  std::optional<FleetDecision> decision;
+  std::optional<DevicesDecision> decision;
   while (!decision || !decision->step.done) {
     decision = tuner.add(1'000'000, std::llround(1e6 * throughput(speeds, counts_of(tuner))), 1.0);
   }
   REQUIRE(decision->step.action == Action::kGrow);  // back to 4 after trying 2
-  const FleetDecision back = tuner.out_of_memory();
+  const DevicesDecision back = tuner.out_of_memory();
   CHECK_FALSE(back.done);
   CHECK(back.to == tuner.present());
   CHECK(std::ranges::all_of(counts_of(tuner), [](int count) { return count < 4; }));
@@ -106,10 +106,10 @@ TEST_CASE("fleet tuner: if a choice does not fit in memory, its kind continues t
   CHECK_FALSE(tuner.searching());
 }
 
-TEST_CASE("fleet tuner: numbers that did not fit in memory are not tried in later turns") {
+TEST_CASE("devices tuner: numbers that did not fit in memory are not tried in later turns") {
   constexpr int kDoesNotFit = 7;
   constexpr int kSlowsDown = 1000;
-  FleetTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {5, 4});
+  DevicesTuner tuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, {5, 4});
   int least_that_failed = 17;
   int resizes_later = 0;
   for (int window = 0; window < 3 * kSlowsDown; ++window) {
@@ -131,25 +131,25 @@ TEST_CASE("fleet tuner: numbers that did not fit in memory are not tried in late
   CHECK(counts_of(tuner).front() == kDoesNotFit - 1);
 }
 
-TEST_CASE("fleet tuner: every kind begins with its own guess from an earlier search") {
-  const auto fleet = [](const std::vector<int>& guesses) {
-    return FleetTuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, guesses);
+TEST_CASE("devices tuner: every kind begins with its own guess from an earlier search") {
+  const auto tuner_of = [](const std::vector<int>& guesses) {
+    return DevicesTuner({}, {{1, all_counts({1, 16})}, {1, all_counts({1, 16})}}, guesses);
   };
   const std::vector<Speed> speeds = {{1.0, 0.0625}, {1.0, 0.1875}};
-  FleetTuner tuner = fleet({15, 5});
+  DevicesTuner tuner = tuner_of({15, 5});
   CHECK(counts_of(tuner) == std::vector<int>{15, 5});
   CHECK(tuner.searching());
   CHECK(play(tuner, speeds, 3000) <= 2 * 4);  // two turns, each around a good number
   CHECK_FALSE(tuner.searching());
   CHECK(throughput(speeds, counts_of(tuner)) >= 0.9 * throughput(speeds, {15, 5}));
-  CHECK(counts_of(fleet({40, 1})) == std::vector<int>{16, 1});
-  CHECK(counts_of(fleet({3, 3})) == std::vector<int>{3, 3});
-  CHECK_THROWS_AS(fleet({3}), std::invalid_argument);
+  CHECK(counts_of(tuner_of({40, 1})) == std::vector<int>{16, 1});
+  CHECK(counts_of(tuner_of({3, 3})) == std::vector<int>{3, 3});
+  CHECK_THROWS_AS(tuner_of({3}), std::invalid_argument);
 }
 
-TEST_CASE("fleet tuner: no devices, or kinds without a common candidate, are refused") {
-  CHECK_THROWS_AS(FleetTuner({}, {}), std::invalid_argument);
-  CHECK_THROWS_AS(FleetTuner({}, {{1, all_counts({1, 2})}, {1, all_counts({3, 4})}}), std::invalid_argument);
+TEST_CASE("devices tuner: no devices, or kinds without a common candidate, are refused") {
+  CHECK_THROWS_AS(DevicesTuner({}, {}), std::invalid_argument);
+  CHECK_THROWS_AS(DevicesTuner({}, {{1, all_counts({1, 2})}, {1, all_counts({3, 4})}}), std::invalid_argument);
 }
 
 }  // namespace arbalest::autotuner

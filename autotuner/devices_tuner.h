@@ -24,30 +24,30 @@ struct DeviceKind {
   std::vector<Configuration> space;  // space of each device, as for Tuner
 };
 
-struct FleetDecision {
+struct DevicesDecision {
   Decision step;                  // `done` and `reason` concern the devices whose turn it is
   std::vector<Configuration> to;  // by kind: the configuration for each of its devices
   bool done = false;              // whether all searches have ended
 };
 
-class FleetTuner {
+class DevicesTuner {
  public:
   // Throws std::invalid_argument as Tuner does, if there is no kind, or if no count is in the spaces of all kinds.
   // `guesses`: as for Tuner, one per kind, or empty. `extent`: for the first search, of all devices together.
-  FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {},
-             Extent extent = Extent::kEverywhere);
+  DevicesTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses = {},
+               Extent extent = Extent::kEverywhere);
 
   // By kind: the configuration to run now; before the first decision, the configuration that the run begins with.
   const std::vector<Configuration>& present() const noexcept { return present_; }
 
-  std::optional<FleetDecision> add(std::int64_t tasks, std::int64_t examples, double seconds,
-                                   const ProcessorUse& processor = {});
+  std::optional<DevicesDecision> add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                     const ProcessorUse& processor = {});
   // Whether add() with the same numbers will complete a window.
   bool completes_window(std::int64_t tasks, std::int64_t examples, double seconds) const {
     return tuner_.completes_window(tasks, examples, seconds);
   }
   // As Tuner::out_of_memory(), for the latest resize.
-  FleetDecision out_of_memory();
+  DevicesDecision out_of_memory();
   // As Tuner::set_efficiency(), for all devices and kinds together.
   void set_efficiency(const Efficiency& efficiency);
 
@@ -60,7 +60,7 @@ class FleetTuner {
   std::vector<Configuration> beside_others(int learners) const;
 
  private:
-  FleetDecision carry(const Decision& step);
+  DevicesDecision carry(const Decision& step);
   void take_next_turn();
 
   TunerOptions options_;

@@ -8,7 +8,7 @@
 
 namespace arbalest::jobs {
 
-struct Misfits {
+struct Mismatches {
   struct Tensor {
     std::string name;
     engine::Shape shape;
@@ -33,7 +33,7 @@ struct Misfits {
   }
 };
 
-// One line for each misfit, and then what to add to the job's `initialize`. Not for empty misfits.
-std::string describe(const Misfits& misfits, const std::string& path);
+// One line for each mismatch, and then what to add to the job's `initialize`. Not for empty mismatches.
+std::string describe(const Mismatches& mismatches, const std::string& path);
 
 }  // namespace arbalest::jobs

@@ -1,4 +1,4 @@
-#include "jobs/run/weights/misfits.h"
+#include "jobs/run/weights/mismatches.h"
 
 #include <algorithm>
 #include <optional>
@@ -39,43 +39,43 @@ std::string patterns_for(const char* field, const std::vector<std::string>& name
 }
 
 // The prefix that `longer` puts before each name of `shorter`; none if there is no such prefix.
-std::optional<std::string> prefix_of(const std::vector<Misfits::Tensor>& longer,
-                                     const std::vector<Misfits::Tensor>& shorter) {
+std::optional<std::string> prefix_of(const std::vector<Mismatches::Tensor>& longer,
+                                     const std::vector<Mismatches::Tensor>& shorter) {
   std::set<std::string_view> names;
-  for (const Misfits::Tensor& tensor : longer) names.insert(tensor.name);
-  for (const Misfits::Tensor& tensor : longer) {
+  for (const Mismatches::Tensor& tensor : longer) names.insert(tensor.name);
+  for (const Mismatches::Tensor& tensor : longer) {
     const std::string& first = shorter.front().name;
     if (tensor.name.size() <= first.size() || !tensor.name.ends_with(first)) continue;
     const std::string prefix = tensor.name.substr(0, tensor.name.size() - first.size());
     const bool fits =
-        std::ranges::all_of(shorter, [&](const Misfits::Tensor& one) { return names.contains(prefix + one.name); });
+        std::ranges::all_of(shorter, [&](const Mismatches::Tensor& one) { return names.contains(prefix + one.name); });
     if (fits) return prefix;
   }
   return std::nullopt;
 }
 
 // A renaming that explains all that is missing; "" if there is none.
-std::string renaming(const Misfits& misfits) {
-  if (misfits.missing.empty() || misfits.unexpected.empty()) return "";
-  if (const auto prefix = prefix_of(misfits.unexpected, misfits.missing)) {
+std::string renaming(const Mismatches& mismatches) {
+  if (mismatches.missing.empty() || mismatches.unexpected.empty()) return "";
+  if (const auto prefix = prefix_of(mismatches.unexpected, mismatches.missing)) {
     return fmt::format("rename {{ from: \"{}*\" to: \"*\" }}", *prefix);
   }
-  const auto prefix = prefix_of(misfits.missing, misfits.unexpected);
+  const auto prefix = prefix_of(mismatches.missing, mismatches.unexpected);
   return prefix ? fmt::format("rename {{ from: \"*\" to: \"{}*\" }}", *prefix) : "";
 }
 
-std::string advice(const Misfits& misfits) {
-  if (std::string rename = renaming(misfits); !rename.empty()) return "add to initialize: " + rename;
+std::string advice(const Mismatches& mismatches) {
+  if (std::string rename = renaming(mismatches); !rename.empty()) return "add to initialize: " + rename;
   std::vector<std::string> fresh;
-  for (const Misfits::Tensor& tensor : misfits.missing) fresh.push_back(tensor.name);
-  for (const Misfits::Misshapen& tensor : misfits.misshapen) fresh.push_back(tensor.name);
+  for (const Mismatches::Tensor& tensor : mismatches.missing) fresh.push_back(tensor.name);
+  for (const Mismatches::Misshapen& tensor : mismatches.misshapen) fresh.push_back(tensor.name);
   std::vector<std::string> ignored;
-  for (const Misfits::Tensor& tensor : misfits.unexpected) ignored.push_back(tensor.name);
+  for (const Mismatches::Tensor& tensor : mismatches.unexpected) ignored.push_back(tensor.name);
   std::string text;
-  if (!fresh.empty()) text += patterns_for("fresh", fresh, misfits.fitting) + " to start with initial values";
+  if (!fresh.empty()) text += patterns_for("fresh", fresh, mismatches.fitting) + " to start with initial values";
   if (!ignored.empty()) {
     text += fmt::format("{}{} to leave out what the model lacks", text.empty() ? "" : "; ",
-                        patterns_for("ignore", ignored, misfits.fitting));
+                        patterns_for("ignore", ignored, mismatches.fitting));
   }
   if (!fresh.empty() && !ignored.empty()) text += "; or rename { from: \"...\" to: \"...\" } where only names differ";
   return text.empty() ? "" : "add to initialize: " + text;
@@ -83,23 +83,23 @@ std::string advice(const Misfits& misfits) {
 
 }  // namespace
 
-std::string describe(const Misfits& misfits, const std::string& path) {
+std::string describe(const Mismatches& mismatches, const std::string& path) {
   std::string text = fmt::format("'{}' does not fit the model:", path);
-  for (const Misfits::Tensor& tensor : misfits.missing) {
+  for (const Mismatches::Tensor& tensor : mismatches.missing) {
     text += fmt::format("\n  missing: '{}' {}", tensor.name, shape_text(tensor.shape));
   }
-  for (const Misfits::Misshapen& tensor : misfits.misshapen) {
+  for (const Mismatches::Misshapen& tensor : mismatches.misshapen) {
     text += fmt::format("\n  shape: '{}' is {} in the file and {} in the model", tensor.name,
                         shape_text(tensor.in_file), shape_text(tensor.in_model));
   }
-  for (const Misfits::Tensor& tensor : misfits.unexpected) {
+  for (const Mismatches::Tensor& tensor : mismatches.unexpected) {
     const std::string renamed = tensor.renamed.empty() ? "" : fmt::format(", renamed to '{}',", tensor.renamed);
     text += fmt::format("\n  unexpected: '{}'{} {}", tensor.name, renamed, shape_text(tensor.shape));
   }
-  for (const std::string& other : misfits.others) text += "\n  " + other;
-  for (const std::string& pattern : misfits.unused)
+  for (const std::string& other : mismatches.others) text += "\n  " + other;
+  for (const std::string& pattern : mismatches.unused)
     text += fmt::format("\n  {} matches no tensor of the file", pattern);
-  const std::string to_do = advice(misfits);
+  const std::string to_do = advice(mismatches);
   return to_do.empty() ? text : text + "\n" + to_do;
 }
 

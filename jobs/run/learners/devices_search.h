@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "autotuner/fleet_tuner.h"
+#include "autotuner/devices_tuner.h"
 #include "autotuner/noise_scale.h"
 #include "dataflow/input/batches/batch_order.h"
 #include "jobs/options/job_options.h"
@@ -33,12 +33,12 @@ FirstGuess first_guess(const JobOptions& job);
 using DeviceConfigurations = std::vector<autotuner::Configuration>;
 std::vector<int> learners_of(const DeviceConfigurations& devices);
 
-class FleetSearch {
+class DevicesSearch {
  public:
   // `order`: of the training examples. Throws kInvalidJob if no number suits all devices.
   // `quiet`: for how long it waits for a quiet machine.
-  FleetSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
-              const dataflow::ShuffledOrder& order, const autotuner::QuietOptions& quiet = {});
+  DevicesSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
+                const dataflow::ShuffledOrder& order, const autotuner::QuietOptions& quiet = {});
 
   // The number of learners that the run begins with. `reason`: of the guess, or of the last first_does_not_fit().
   LearnerChange first() const;
@@ -49,14 +49,14 @@ class FleetSearch {
 
   // Adds gradients that `learners` have measured while all learners trained `examples`. Only GOODPUT needs them.
   void learn(const scheduler::Progress& measured, int learners, std::int64_t examples);
-  // As FleetTuner::add(), with the tasks of all devices.
+  // As DevicesTuner::add(), with the tasks of all devices.
   std::optional<LearnerChange> add(std::int64_t tasks, std::int64_t examples, double seconds,
                                    const autotuner::ProcessorUse& processor = {});
-  // As FleetTuner::out_of_memory(). `present` learners train, and `failed` did not fit, because of `cause`.
+  // As DevicesTuner::out_of_memory(). `present` learners train, and `failed` did not fit, because of `cause`.
   LearnerChange out_of_memory(const std::vector<int>& present, const std::vector<int>& failed,
                               const std::string& cause);
 
-  const autotuner::FleetTuner& tuner() const noexcept { return tuner_; }
+  const autotuner::DevicesTuner& tuner() const noexcept { return tuner_; }
   // Numbers that the search chooses among; with several kinds of devices, those of the first kind.
   const std::vector<autotuner::Configuration>& space() const { return kinds_.front().described.space; }
   // The configurations that ran when a point of tuner().tuner().curve() was measured.
@@ -70,14 +70,14 @@ class FleetSearch {
   DeviceConfigurations present() const { return by_device(tuner_.present()); }
 
  private:
-  autotuner::FleetTuner make_tuner(const FirstGuess& guess) const;
+  autotuner::DevicesTuner make_tuner(const FirstGuess& guess) const;
   DeviceConfigurations by_device(const std::vector<autotuner::Configuration>& by_kind) const;
 
   std::vector<TunedDevice> devices_;
   LearnerBounds bounds_;
   std::vector<TunedKind> kinds_;
   autotuner::QuietOptions quiet_;
-  autotuner::FleetTuner tuner_;
+  autotuner::DevicesTuner tuner_;
   std::string reason_;
   FailedCounts lost_;
   std::optional<autotuner::NoiseScale> noise_scale_;  // none if throughput decides

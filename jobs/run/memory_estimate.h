@@ -1,4 +1,4 @@
-// Forecasts the memory that a job takes, before any of it is allocated: the sum of what the job's parts report. Thread
+// Estimates the memory that a job takes, before any of it is allocated: the sum of what the job's parts report. Thread
 // stacks, recordings and the libraries' own memory are not counted.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "engine/device.h"
 #include "engine/error.h"
 #include "jobs/options/job_options.h"
-#include "jobs/run/data/dataset_placement.h"
+#include "jobs/run/data/dataset_caching.h"
 #include "learners/learner_pool.h"
 #include "sma/synchronizer.h"
 
@@ -52,11 +52,11 @@ class DoesNotFit : public engine::Error {
   int learners_that_fit_;
 };
 
-class MemoryForecast {
+class MemoryEstimate {
  public:
   // `pools`: one per device of the job; they need not have created their learners. `rank`: of this process, of
   // `processes`. Rank 0 copies the whole state for a checkpoint, and each other process that of its learners.
-  MemoryForecast(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
+  MemoryEstimate(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
                  const SplitSizes& sizes, AvailableMemory available, int rank = 0, int processes = 1);
 
   // Use of host memory and of each GPU's memory with these learners and the job's rings. If the job limits the memory

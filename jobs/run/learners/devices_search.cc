@@ -1,4 +1,4 @@
-#include "jobs/run/learners/fleet_search.h"
+#include "jobs/run/learners/devices_search.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -37,7 +37,7 @@ std::vector<int> learners_of(const DeviceConfigurations& devices) {
   return learners;
 }
 
-autotuner::FleetTuner FleetSearch::make_tuner(const FirstGuess& guess) const {
+autotuner::DevicesTuner DevicesSearch::make_tuner(const FirstGuess& guess) const {
   std::vector<autotuner::DeviceKind> described;
   std::vector<int> guesses;
   for (const TunedKind& kind : kinds_) {
@@ -51,8 +51,8 @@ autotuner::FleetTuner FleetSearch::make_tuner(const FirstGuess& guess) const {
   }
 }
 
-FleetSearch::FleetSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
-                         const dataflow::ShuffledOrder& order, const autotuner::QuietOptions& quiet)
+DevicesSearch::DevicesSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
+                             const dataflow::ShuffledOrder& order, const autotuner::QuietOptions& quiet)
     : devices_(std::move(devices)),
       bounds_(*job.tuned),
       kinds_(find_kinds(devices_, bounds_.min)),
@@ -65,13 +65,13 @@ FleetSearch::FleetSearch(const JobOptions& job, std::vector<TunedDevice> devices
   tuner_.set_efficiency(efficiency_);
 }
 
-LearnerChange FleetSearch::first() const {
+LearnerChange DevicesSearch::first() const {
   return {learners_of(present()),
           reason_.empty() ? "the search for the fastest number of learners begins here" : reason_, std::nullopt,
           !tuner_.searching()};
 }
 
-void FleetSearch::first_does_not_fit(const std::string& cause) {
+void DevicesSearch::first_does_not_fit(const std::string& cause) {
   std::vector<int> fewer = learners_of(present());
   const int failed = std::ranges::max(fewer);
   for (TunedDevice& device : devices_) device.ceiling = std::min(device.ceiling, failed - 1);
@@ -83,7 +83,7 @@ void FleetSearch::first_does_not_fit(const std::string& cause) {
       fmt::format("the search begins here, as {} on each device do not fit: {}", counted(failed, "learner"), cause);
 }
 
-void FleetSearch::learn(const scheduler::Progress& measured, int learners, std::int64_t examples) {
+void DevicesSearch::learn(const scheduler::Progress& measured, int learners, std::int64_t examples) {
   if (!noise_scale_) return;
   unseen_examples_ += examples;
   if (measured.gradient_samples == 0) return;
@@ -99,24 +99,24 @@ void FleetSearch::learn(const scheduler::Progress& measured, int learners, std::
   tuner_.set_efficiency(efficiency_);
 }
 
-std::optional<LearnerChange> FleetSearch::add(std::int64_t tasks, std::int64_t examples, double seconds,
-                                              const autotuner::ProcessorUse& processor) {
-  const std::optional<autotuner::FleetDecision> decision = tuner_.add(tasks, examples, seconds, processor);
+std::optional<LearnerChange> DevicesSearch::add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                                const autotuner::ProcessorUse& processor) {
+  const std::optional<autotuner::DevicesDecision> decision = tuner_.add(tasks, examples, seconds, processor);
   if (!decision) return std::nullopt;
   return LearnerChange{learners_of(by_device(decision->to)), decision->step.reason, decision->step.evidence,
                        !tuner_.searching()};
 }
 
-LearnerChange FleetSearch::out_of_memory(const std::vector<int>& present, const std::vector<int>& failed,
-                                         const std::string& cause) {
+LearnerChange DevicesSearch::out_of_memory(const std::vector<int>& present, const std::vector<int>& failed,
+                                           const std::string& cause) {
   lost_.add(present, failed);
-  const autotuner::FleetDecision back = tuner_.out_of_memory();
+  const autotuner::DevicesDecision back = tuner_.out_of_memory();
   return {learners_of(by_device(back.to)),
           fmt::format("{} ({}: {})", back.step.reason, counted(std::ranges::max(failed), "learner"), cause),
           back.step.evidence, !tuner_.searching()};
 }
 
-DeviceConfigurations FleetSearch::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
+DeviceConfigurations DevicesSearch::by_device(const std::vector<autotuner::Configuration>& by_kind) const {
   DeviceConfigurations devices(devices_.size());
   for (std::size_t k = 0; k < kinds_.size(); ++k) {
     for (const std::size_t device : kinds_[k].devices) devices[device] = by_kind[k];
@@ -124,11 +124,11 @@ DeviceConfigurations FleetSearch::by_device(const std::vector<autotuner::Configu
   return devices;
 }
 
-DeviceConfigurations FleetSearch::measured_with(const autotuner::Point& point) const {
+DeviceConfigurations DevicesSearch::measured_with(const autotuner::Point& point) const {
   return by_device(tuner_.beside_others(point.configuration.learners));
 }
 
-std::vector<DeviceConfigurations> FleetSearch::equal_counts() const {
+std::vector<DeviceConfigurations> DevicesSearch::equal_counts() const {
   const auto size = [](const TunedKind& kind) { return kind.every.size(); };
   const std::size_t numbers = size(*std::ranges::min_element(kinds_, {}, size));
   std::vector<DeviceConfigurations> counts;

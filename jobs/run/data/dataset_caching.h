@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/batches/cached_data.h"
 #include "dataflow/input/dataset.h"
 #include "engine/device.h"
 #include "jobs/options/job_options.h"
@@ -21,8 +21,8 @@ namespace arbalest::jobs {
 // A split of a job's dataset.
 struct SplitSize {
   std::int64_t examples = 0;
-  bool is_resident = false;  // whether it lies on all devices
-  std::size_t bytes = 0;     // host memory of the split, also if devices hold copies
+  bool is_cached = false;  // whether it lies on all devices
+  std::size_t bytes = 0;   // host memory of the split, also if devices hold copies
 };
 
 // Sizes of a job's splits.
@@ -35,7 +35,7 @@ struct SplitSizes {
 // Size of a ring of mini-batches. The number of slots depends on the number of learners.
 struct RingSize {
   // True: slots hold the examples' indices, and the device gathers the examples. False: slots hold the examples.
-  bool is_resident = false;
+  bool is_cached = false;
   std::int64_t batch_size = 1;
   dataflow::InputDescription input{};  // of an example
   std::int64_t batches_per_pass = 1;   // mini-batches of one pass over the ring's data; for training, of one epoch
@@ -62,13 +62,13 @@ RingSize evaluation_ring_size(const JobOptions& job, const SplitSize& split);
 
 // Whether a dataset of this many bytes may lie on the device. On a GPU it may take at most a quarter of the free
 // memory, because learners need the rest. A CPU device reads the dataset's own memory, so there it always may.
-bool may_reside(const engine::Device& device, std::size_t bytes);
+bool may_be_cached(const engine::Device& device, std::size_t bytes);
 
 // Places the dataset on every device. Returns an empty vector if the dataset is not held as bytes, or if it does not
 // fit on some device; only the second case adds a warning. Mini-batches are then copied through a ring, which is
 // slower.
-std::vector<dataflow::ResidentData> place_dataset(const dataflow::Dataset& dataset,
-                                                  std::span<const std::unique_ptr<engine::Device>> devices,
-                                                  std::vector<std::string>& warnings);
+std::vector<dataflow::CachedData> cache_dataset(const dataflow::Dataset& dataset,
+                                                std::span<const std::unique_ptr<engine::Device>> devices,
+                                                std::vector<std::string>& warnings);
 
 }  // namespace arbalest::jobs

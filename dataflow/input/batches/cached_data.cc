@@ -1,4 +1,4 @@
-#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/batches/cached_data.h"
 
 #include <memory>
 #include <span>
@@ -21,7 +21,7 @@ const T* upload(std::span<const T> values, engine::Device& device, engine::Strea
 
 }  // namespace
 
-ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
+CachedData::CachedData(const Dataset& dataset, engine::Device& device) {
   const std::optional<StoredBytes> stored = dataset.stored_bytes();
   ARBALEST_CHECK(stored.has_value());
   examples_.pixels = stored->pixels.data();
@@ -42,15 +42,15 @@ ResidentData::ResidentData(const Dataset& dataset, engine::Device& device) {
   engine::wait_for(*stream);
 }
 
-std::size_t ResidentData::device_bytes(const InputDescription& description, std::int64_t examples,
-                                       const engine::Device& device) {
+std::size_t CachedData::device_bytes(const InputDescription& description, std::int64_t examples,
+                                     const engine::Device& device) {
   if (!device.is_cuda()) return 0;
   constexpr std::size_t kByteValues = 256;
   const std::size_t normalized = static_cast<std::size_t>(description.image()[0]) * kByteValues * sizeof(float);
   return ByteImages::bytes(description, examples) + normalized;
 }
 
-engine::GatherExamples ResidentData::gather(const GatherBuffers& buffers) const {
+engine::GatherExamples CachedData::gather(const GatherBuffers& buffers) const {
   engine::GatherExamples task = examples_;
   task.indices = buffers.indices;
   task.images = buffers.images;

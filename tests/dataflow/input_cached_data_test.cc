@@ -1,4 +1,4 @@
-#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/batches/cached_data.h"
 
 #include <cstring>
 #include <vector>
@@ -34,7 +34,7 @@ class WithoutBytes final : public dataflow::Dataset {
   const std::string& name() const noexcept override { return name_; }
   const dataflow::InputDescription& description() const noexcept override { return description_; }
   std::int64_t size() const noexcept override { return 1; }
-  void read(std::int64_t, const dataflow::ExamplePlace&,
+  void read(std::int64_t, const dataflow::ExamplePosition&,
             std::span<const dataflow::InputTensor> features) const override {
     features.front().as<float>().front() = 1.0F;
   }
@@ -52,14 +52,14 @@ class WithoutBytes final : public dataflow::Dataset {
 TEST_CASE("a CPU device gathers from the dataset's memory the same bits that the dataset reads", "[input]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
   const ByteImages data = every_byte();
-  const dataflow::ResidentData resident(data, *device);
+  const dataflow::CachedData cached(data, *device);
   const std::vector<std::int64_t> indices{3, 19, dataflow::BatchOrder::kNoExample, 0, 19};
   std::vector<float> images(indices.size() * kPixels, 7.5F);
   std::vector<std::int32_t> labels(indices.size(), 99);
-  const engine::GatherExamples task = resident.gather({.indices = indices.data(),
-                                                       .images = images.data(),
-                                                       .labels = labels.data(),
-                                                       .batch = static_cast<std::int64_t>(indices.size())});
+  const engine::GatherExamples task = cached.gather({.indices = indices.data(),
+                                                     .images = images.data(),
+                                                     .labels = labels.data(),
+                                                     .batch = static_cast<std::int64_t>(indices.size())});
   CHECK(task.pixels == data.pixels().data());
   const auto stream = device->create_stream({"test"});
   stream->enqueue(task, "gather");
@@ -84,7 +84,7 @@ TEST_CASE("augmentation gives the same bits on the device and in the dataset", "
       GENERATE_COPY(engine::Augmentation{.padding = 2, .cutout = 2, .horizontal_flip = true, .seed = 5},
                     engine::Augmentation{.random_crop = random_crop, .seed = 5});
   data.augment(augmentation);
-  const dataflow::ResidentData resident(data, *device);
+  const dataflow::CachedData cached(data, *device);
   const std::vector<std::int64_t> indices{3, 19, 3, 0, 19, 3, 3};
   std::vector<float> images(indices.size() * kPixels, 7.5F);
   std::vector<std::int32_t> labels(indices.size(), 99);
@@ -95,7 +95,7 @@ TEST_CASE("augmentation gives the same bits on the device and in the dataset", "
                                   .batch = static_cast<std::int64_t>(indices.size()),
                                   .step = &step};
   const auto stream = device->create_stream({"test"});
-  stream->enqueue(resident.gather(buffers), "gather");
+  stream->enqueue(cached.gather(buffers), "gather");
   stream->record().synchronize();
   std::size_t as_stored = 0;
   for (std::uint32_t i = 0; i < indices.size(); ++i) {
@@ -108,10 +108,10 @@ TEST_CASE("augmentation gives the same bits on the device and in the dataset", "
   }
   CHECK(as_stored < indices.size());
   buffers.step = nullptr;
-  CHECK_THROWS_AS(resident.gather(buffers), engine::Error);
+  CHECK_THROWS_AS(cached.gather(buffers), engine::Error);
 }
 
-TEST_CASE("a dataset that has no bytes in memory cannot be resident", "[input]") {
+TEST_CASE("a dataset that has no bytes in memory cannot be cached", "[input]") {
   const auto device = engine::open_device(engine::parse_device("cpu"));
-  CHECK_THROWS_AS(dataflow::ResidentData(WithoutBytes(), *device), engine::Error);
+  CHECK_THROWS_AS(dataflow::CachedData(WithoutBytes(), *device), engine::Error);
 }

@@ -1,5 +1,5 @@
 // Datasets in GPU memory: gathering from them, and datasets that do not fit.
-#include "dataflow/input/batches/resident_data.h"
+#include "dataflow/input/batches/cached_data.h"
 
 #include <cstring>
 #include <numeric>
@@ -41,7 +41,7 @@ double train_a_round(Session& session) {
   return session.scheduler().evaluate(session.test_ring()).loss();
 }
 
-bool is_resident(dataflow::BatchRing& ring) {
+bool is_cached(dataflow::BatchRing& ring) {
   const dataflow::Batch batch = ring.next().value();
   ring.release(batch.number);
   ring.restart();
@@ -53,7 +53,7 @@ bool is_resident(dataflow::BatchRing& ring) {
 TEST_CASE("a GPU gathers the same bits that the dataset reads") {
   const auto device = engine::open_device(engine::parse_device("cuda:0"));
   const auto data = small_dataset();
-  const dataflow::ResidentData resident(*data, *device);
+  const dataflow::CachedData cached(*data, *device);
   const auto pixels = static_cast<std::size_t>(data->description().image().elements());
   std::vector<std::int64_t> order(kExamples);
   std::iota(order.rbegin(), order.rend(), 0);
@@ -61,10 +61,10 @@ TEST_CASE("a GPU gathers the same bits that the dataset reads") {
   const engine::Buffer images = device->allocate(order.size() * pixels * sizeof(float));
   const engine::Buffer labels = device->allocate(order.size() * sizeof(std::int32_t));
   const auto stream = device->create_stream({"test"});
-  stream->enqueue(resident.gather({.indices = indices.as<std::int64_t>(),
-                                   .images = images.as<float>(),
-                                   .labels = labels.as<std::int32_t>(),
-                                   .batch = kExamples}),
+  stream->enqueue(cached.gather({.indices = indices.as<std::int64_t>(),
+                                 .images = images.as<float>(),
+                                 .labels = labels.as<std::int32_t>(),
+                                 .batch = kExamples}),
                   "gather");
   stream->record().synchronize();
   const auto found = tests::download<float>(*device, images.data(), order.size() * pixels);
@@ -86,7 +86,7 @@ TEST_CASE("a dataset that does not fit on a GPU leaves no memory allocated there
     failed = false;
     fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, failures);
     try {
-      const dataflow::ResidentData resident(*data, *device);
+      const dataflow::CachedData cached(*data, *device);
       CHECK(device->free_memory() < before);
     } catch (const engine::Error& error) {
       CHECK(error.kind() == engine::ErrorKind::kOutOfMemory);
@@ -113,7 +113,7 @@ TEST_CASE("a GPU stores each example once, and both training and validation sets
     Found found{.free = engine::open_device(job.devices[0])->free_memory()};
     found.loss = train_a_round(session);
     if (dataflow::BatchRing* ring = session.validation_ring(); ring != nullptr) {
-      CHECK(is_resident(*ring) == (input == Session::Input::kResident));
+      CHECK(is_cached(*ring) == (input == Session::Input::kResident));
       found.validation_loss = session.scheduler().evaluate(*ring).loss();
     }
     return found;
@@ -136,16 +136,16 @@ TEST_CASE("a dataset larger than a quarter of a GPU's memory goes through the ri
   double expected = 0.0;
   {
     Session session(digits_on_gpu(), "", {});
-    CHECK(is_resident(session.training_ring()));
-    CHECK(is_resident(session.test_ring()));
+    CHECK(is_cached(session.training_ring()));
+    CHECK(is_cached(session.test_ring()));
     CHECK(session.warnings().empty());
     expected = train_a_round(session);
   }
   tests::cuda_stand_in::require_clean();
   reset({.memory = std::size_t{60} << 20U});  // the training images are 15 MiB
   Session session(digits_on_gpu(), "", {});
-  CHECK_FALSE(is_resident(session.training_ring()));
-  CHECK(is_resident(session.test_ring()));
+  CHECK_FALSE(is_cached(session.training_ring()));
+  CHECK(is_cached(session.test_ring()));
   REQUIRE(session.warnings().size() == 1);
   CHECK_THAT(session.warnings()[0],
              Contains("digits train stay in host memory") && Contains("cuda:0: they would take"));
@@ -157,8 +157,8 @@ TEST_CASE("a dataset whose upload runs out of memory goes through the ring, with
   fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, 1);  // for the test images
   jobs::JobOptions job = digits_on_gpu();
   const auto session = open_session(job, "", {});
-  CHECK(is_resident(session->training_ring()));
-  CHECK_FALSE(is_resident(session->test_ring()));
+  CHECK(is_cached(session->training_ring()));
+  CHECK_FALSE(is_cached(session->test_ring()));
   REQUIRE_FALSE(job.warnings.empty());
   CHECK_THAT(job.warnings.back(), Contains("digits test stay in host memory") && Contains("cuda:0: cannot allocate"));
   CHECK(train_a_round(*session) > 0.0);

@@ -1,4 +1,4 @@
-#include "jobs/run/data/dataset_place.h"
+#include "jobs/run/data/data_folder.h"
 
 #include <system_error>
 

@@ -1,4 +1,4 @@
-#include "autotuner/fleet_tuner.h"
+#include "autotuner/devices_tuner.h"
 
 #include <algorithm>
 #include <functional>
@@ -30,8 +30,8 @@ TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds)
 
 }  // namespace
 
-FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses,
-                       Extent extent)
+DevicesTuner::DevicesTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses,
+                           Extent extent)
     : options_(options),
       kinds_(std::move(kinds)),
       tuner_(for_all(options, kinds_), common_space(kinds_),
@@ -48,15 +48,15 @@ FleetTuner::FleetTuner(const TunerOptions& options, std::vector<DeviceKind> kind
   take_next_turn();
 }
 
-std::optional<FleetDecision> FleetTuner::add(std::int64_t tasks, std::int64_t examples, double seconds,
-                                             const ProcessorUse& processor) {
+std::optional<DevicesDecision> DevicesTuner::add(std::int64_t tasks, std::int64_t examples, double seconds,
+                                                 const ProcessorUse& processor) {
   if (turn_is_over_) take_next_turn();
   const std::optional<Decision> step = tuner_.add(tasks, examples, seconds, processor);
   if (!step) return std::nullopt;
   return carry(*step);
 }
 
-FleetDecision FleetTuner::out_of_memory() {
+DevicesDecision DevicesTuner::out_of_memory() {
   if (turn_is_over_) {
     turn_is_over_ = false;
     ++turns_left_;
@@ -66,12 +66,12 @@ FleetDecision FleetTuner::out_of_memory() {
   return carry(back);
 }
 
-void FleetTuner::set_efficiency(const Efficiency& efficiency) {
+void DevicesTuner::set_efficiency(const Efficiency& efficiency) {
   efficiency_ = efficiency;
   tuner_.set_efficiency(efficiency);
 }
 
-std::vector<Configuration> FleetTuner::beside_others(int learners) const {
+std::vector<Configuration> DevicesTuner::beside_others(int learners) const {
   std::vector<Configuration> all = present_;
   for (std::size_t i = 0; i < kinds_.size(); ++i) {
     if (!turn_ || *turn_ == i) all[i] = *find(kinds_[i].space, learners);
@@ -79,9 +79,9 @@ std::vector<Configuration> FleetTuner::beside_others(int learners) const {
   return all;
 }
 
-FleetDecision FleetTuner::carry(const Decision& step) {
+DevicesDecision DevicesTuner::carry(const Decision& step) {
   present_ = beside_others(step.to.learners);
-  FleetDecision decision{.step = step, .to = present_};
+  DevicesDecision decision{.step = step, .to = present_};
   if (!step.done || kinds_.size() == 1) {
     decision.done = step.done;
     return decision;
@@ -94,7 +94,7 @@ FleetDecision FleetTuner::carry(const Decision& step) {
   return decision;
 }
 
-void FleetTuner::take_next_turn() {
+void DevicesTuner::take_next_turn() {
   turn_is_over_ = false;
   const std::size_t kind = turn_ ? (*turn_ + 1) % kinds_.size() : 0;
   turn_ = kind;

@@ -1,4 +1,4 @@
-#include "jobs/report/reopen/run_place.h"
+#include "jobs/report/reopen/run_location.h"
 
 #include <filesystem>
 #include <system_error>
@@ -28,11 +28,11 @@ ResumePoint point_of_origin(const fs::path& run, const fs::path& origin, const J
   return resume_point_at(origin, job, warn, Damaged::kKeep);
 }
 
-RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
+RunLocation resume_newest(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
   if (options.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
   }
-  RunPlace place;
+  RunLocation place;
   const std::optional<fs::path> origin = read_origin(options.output);  // a partial file of it may go afterwards
   place.directory = std::make_unique<RunDirectory>(options.output, job.name, ExistingRun::kContinue);
   place.point = newest_resume_point(options.output, job, warn);
@@ -54,7 +54,7 @@ RunPlace resume_newest(const PlaceOptions& options, const JobOptions& job, const
 }
 
 // Whether the checkpoint or run that `options` names to go on from belongs to the run in their output directory.
-bool is_of_same_run(const PlaceOptions& options) {
+bool is_of_same_run(const LocationOptions& options) {
   if (options.output.empty()) return true;
   std::error_code error;
   // The directory that the checkpoint lies in, if it is one of a run.
@@ -63,17 +63,17 @@ bool is_of_same_run(const PlaceOptions& options) {
 }
 
 // Whether the same command was killed before the run had a checkpoint.
-bool is_repeated(const PlaceOptions& options) {
+bool is_repeated(const LocationOptions& options) {
   const std::optional<fs::path> origin = read_origin(options.output);
   return origin && !has_checkpoints(options.output) && is_at_or_in(*origin, full_checkpoint_path(options.resume));
 }
 
-RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
+RunLocation resume_from(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
   require_point(options.resume);
   const bool is_own = is_of_same_run(options);
   if (!is_own && is_repeated(options)) return resume_newest(options, job, warn);
   const fs::path run = options.output.empty() ? run_of(options.resume) : fs::path(options.output);
-  RunPlace place;
+  RunLocation place;
   if (!is_own) {
     place.point = resume_point_at(options.resume, job, warn, Damaged::kKeep);
     place.completed = nothing_left(*place.point, job);
@@ -95,7 +95,7 @@ RunPlace resume_from(const PlaceOptions& options, const JobOptions& job, const T
 
 }  // namespace
 
-RunPlace open_run_place(const PlaceOptions& options, const JobOptions& job, const Tell& warn) {
+RunLocation open_run_location(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
   if (options.resume == "none") return {std::make_unique<RunDirectory>(options.output, job.name), {}};
   if (job.sparse) {
     engine::fail(engine::ErrorKind::kUsage,
