@@ -132,10 +132,10 @@ int claim_run(const fs::path& directory, ExistingRun existing) {
   // The process of a run that is there must have ended.
   if (existing == ExistingRun::kContinue) return open_log(directory, 0);
   check_holds_no_run(directory);
-  // The process that creates the log owns the directory, or the one that locks an empty log.
+  // The process that locks an empty log owns the directory: one that has created it may have been overtaken.
   const bool is_there = is_empty_file(directory / kMetricsFile);
   const int log = open_log(directory, is_there ? 0 : O_EXCL);
-  if (is_there && lseek(log, 0, SEEK_END) != 0) {
+  if (lseek(log, 0, SEEK_END) != 0) {
     close(log);
     fail_used(directory, kMetricsFile);
   }
