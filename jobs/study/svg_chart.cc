@@ -38,7 +38,7 @@ constexpr const char* kStyle =
     "svg.chart .level{stroke:CanvasText;stroke-dasharray:6 4}svg.chart .curve{fill:none;stroke-width:2;"
     "stroke-linejoin:round}\n"
     ".s0{--c:var(--c0)}.s1{--c:var(--c1)}.s2{--c:var(--c2)}.s3{--c:var(--c3)}.s4{--c:var(--c4)}.s5{--c:var(--c5)}"
-    ".s6{--c:var(--c6)}.s7{--c:var(--c7)}svg.chart .curve{stroke:var(--c)}svg.chart circle,svg.chart rect,"
+    ".s6{--c:var(--c6)}.s7{--c:var(--c7)}svg.chart .curve{stroke:var(--c)}svg.chart circle,"
     "svg.chart polygon,svg.chart .band{fill:var(--c)}svg.chart .band{fill-opacity:.14}"
     "svg.chart .whisker{stroke:var(--c);stroke-width:1.5;fill:none}"
     "svg.chart .marked{stroke:CanvasText;stroke-width:2}\n";

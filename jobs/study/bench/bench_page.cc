@@ -124,7 +124,8 @@ std::string phase_chart(const BenchResult& result) {
     html += fmt::format("<div>{}: {} s</div><div class=\"bar\" style=\"width:{:.1f}%\">",
                         escaped(result.plan.cases[i].name), tick_text(sum), most > 0.0 ? 100.0 * sum / most : 0.0);
     for (int part = 0; const double seconds : bars[i]) {
-      html += fmt::format("<i class=\"{}\" style=\"flex:{:.4f}\"></i>", color_class(part++), seconds);
+      html += fmt::format("<i class=\"{}\" style=\"width:{:.2f}%\"></i>", color_class(part++),
+                          sum > 0.0 ? 100.0 * seconds / sum : 0.0);
     }
     html += "</div>\n";
   }
