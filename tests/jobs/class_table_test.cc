@@ -176,8 +176,8 @@ TEST_CASE("class names: a list beside shards in another order is refused, and tr
   CHECK(warnings.empty());
   read_class_table(data_of(shards(3)), root.path().string(), warnings);
   REQUIRE(warnings.size() == 1);
-  CHECK_THAT(warnings.front(), ContainsSubstring("classes.txt: the names are whole numbers, and not in the order of "
-                                                 "counting: class 2 is '2'"));
+  CHECK_THAT(warnings.front(),
+             ContainsSubstring("classes.txt: the names are whole numbers, but not in numerical order: class 2 is '2'"));
 }
 
 TEST_CASE("class names: the table is short for a thousand classes, and empty where names are the numbers") {

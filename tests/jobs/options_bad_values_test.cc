@@ -119,7 +119,7 @@ TEST_CASE("restarts of the learning rate that cannot be are refused") {
       schedule("cosine {} restart { epoch: 2 } warm_up { epochs: 2 }",
                "45: error: the restart at epoch 2 comes before the end of the warm-up, at epoch 2"),
       schedule("cosine {} restart { epoch: 10 }",
-               "45: error: the restart at epoch 10 must come before the end of the job (training.max_epochs), or name "
+               "45: error: the restart at epoch 10 must come before the end of the job (training.max_epochs), or set "
                "its epochs"),
       schedule("cosine {} restart { epoch: 4 epochs: 0 }", "54: error: epochs must be in (0, 1000000], not 0"),
       schedule("cosine {} restart { epoch: 4 factor: 2 }", "54: error: factor must be in (0, 1], not 2"),
