@@ -21,8 +21,8 @@
 #include "engine/update_rule.h"
 #include "jobs/options/parameters/initialize_options.h"
 #include "jobs/options/sparse/sparse_options.h"
-#include "scheduler/learning_rate.h"
 #include "scheduler/evaluation/moving_average.h"
+#include "scheduler/learning_rate.h"
 #include "sma/options.h"
 
 namespace arbalest::jobs {
