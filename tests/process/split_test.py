@@ -100,7 +100,7 @@ class SplitOverProcesses(ProcessCase):
         two = self.settings()
         for count, words, expected, part in (
             (3, two, 2, "cannot share the devices of the job"),
-            (3, settings_of("devices=cpu", "model.layers[4].dense.units=50"), 2, "divides 50 units over 3 devices"),
+            (3, settings_of("devices=cpu", "model.layers[4].dense.units=50"), 2, "cannot divide 50 units equally over 3 devices"),
             (2, [*two, *settings_of("synchronization=sma{}")], 2, "split: COLUMNS excludes synchronization.sma"),
             (2, [*two, *settings_of("learners.per_device.fixed=2")], 2, "split: COLUMNS excludes learners.per_device of 2"),
         ):
