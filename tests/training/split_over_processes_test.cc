@@ -105,7 +105,7 @@ TEST_CASE("split jobs that several processes cannot divide are refused by all", 
   }
   // All mistakes of the job are told at once.
   for (const std::string& text : refusals(split_job(21), 2, {cpu, "training.max_epochs=0"})) {
-    CHECK_THAT(text, ContainsSubstring("error: layer 'hidden': split: COLUMNS divides 21 units") &&
+    CHECK_THAT(text, ContainsSubstring("error: layer 'hidden': split: COLUMNS cannot divide 21 units equally") &&
                          ContainsSubstring("error: layer 'logits'") && ContainsSubstring("max_epochs must be in"));
   }
   // Named devices are divided among the processes of a host.
