@@ -244,7 +244,7 @@ TEST_CASE("examples of another set cannot validate by mistake", "[training]") {
   CHECK_THAT(
       problem_with("images { directory: 'folders' classes: 3 validation: 'val.txt' " + std::string(kDecoding) + " }",
                    root.path()),
-      ContainsSubstring("train/class2/05.png is in " + (root / "folders/train").string() + ", too"));
+      ContainsSubstring("train/class2/05.png is also in " + (root / "folders/train").string()));
   jobs::write_image_shards({.source = {root / "folders", "train", "test"},
                             .output = root / "shards",
                             .images_per_shard = 10,
@@ -255,7 +255,7 @@ TEST_CASE("examples of another set cannot validate by mistake", "[training]") {
                                 kDecoding + " }",
                             root.path()),
                ContainsSubstring(
-                   fmt::format("{0}-00000-of-00006: this shard is one of '{0}-0000?-of-*' and one of '{0}-*'", shard)));
+                   fmt::format("{0}-00000-of-00006: this shard matches both '{0}-0000?-of-*' and '{0}-*'", shard)));
   }
 }
 
