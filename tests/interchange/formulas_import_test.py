@@ -206,7 +206,7 @@ class WindowsImport(Imported):
 
     def test_counts_of_images_of_another_size_are_refused(self):
         said, _ = self.import_(*self.average(HEIGHT + 1), code=3)  # 6 rows and one of padding give 3 windows, too
-        self.assertIn("gives examples another shape", said)
+        self.assertIn("must give each example", said)
 
     def test_sums_that_are_divided_by_a_number(self):
         options = [integers("strides", [1, 1, 2, 2]), integers("pads", [0, 0, 0, 0, 0, 0, 1, 0])]
