@@ -8,7 +8,7 @@
 
 #include "engine/error.h"
 #include "engine/host/arena.h"
-#include "engine/thread_sanitizer.h"
+#include "engine/host/thread_sanitizer.h"
 
 namespace arbalest::engine::host {
 

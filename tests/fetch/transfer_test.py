@@ -89,7 +89,7 @@ class Transfer(FetchTest):
         self.assertGreater(self.offsets()[1], 0)
 
     def test_what_has_come_stays_for_the_next_time(self):
-        self.refused("breaks_off", "fetch again to go on", kept=CONTENT[:500_000])
+        self.refused("breaks_off", "fetch again to continue", kept=CONTENT[:500_000])
         self.assertEqual(len(self.offsets()), 5)
         self.get("good")
         self.assertEqual(self.files(), WHOLE)

@@ -231,7 +231,7 @@ TEST_CASE("library model: it warns where the job has another preparation or labe
   CHECK(model.labels() == std::vector<std::string>{"ant", "bee", "cow"});
   REQUIRE(model.warnings().size() == 1);
   CHECK_THAT(model.warnings()[0],
-             ContainsSubstring("other class_names") && ContainsSubstring("What the model says is used"));
+             ContainsSubstring("other class_names") && ContainsSubstring("The description in the model is used"));
 }
 
 TEST_CASE("library model: wrong runs, examples and numbers are errors that say what is wrong") {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/thread_sanitizer.h"
+#include "engine/host/thread_sanitizer.h"
 
 namespace arbalest::engine::cpu {
 
