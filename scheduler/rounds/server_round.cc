@@ -12,8 +12,7 @@ using learners::Learner;
 using learners::Ticket;
 
 ServerRound::ServerRound(const sma::Options& options, const RoundContext& context)
-    : Round(options, context), server_(synchronizer().server()), pushes_(replicas().size()) {
-  server_.restart(center().present(0), options.period);
+    : PushedRound(options, context), pushes_(replicas().size()) {
   for (Pushes& each : pushes_) each.tasks = RingQueue<Ticket>(static_cast<std::size_t>(options.period));
   dispatcher_.restart(pushes_.size(), options.staleness);
 }
@@ -34,7 +33,7 @@ void ServerRound::start(std::size_t number) {
   Learner& learner = replicas()[number];
   Pushes& push = pushes_[number];
   const int mini_batches = options().period;
-  server_.wait_for_reader(learner.pull(center().present(0), server_.pushed()));
+  server().wait_for_reader(learner.pull(center().present(0), server().pushed()));
   engine::StepParameters step = clock().step();
   push.learning_rate = step.learning_rate;
   for (int i = 1; i <= mini_batches; ++i) {
@@ -63,20 +62,20 @@ void ServerRound::take(Progress& progress) {
   ++progress.staleness[staleness];
   const Learner& learner = replicas()[number];
   const Ticket& last = replicas().last_task(number);
-  server_.push({.learner = number,
-                .ready = last.done,
-                .gradient = learner.pushed(options().period),
-                .statistics = learner.gradient(),
-                .gradient_scale = learner.gradient_scale(options().period),
-                .is_elsewhere = replicas().pool_of(number) > 0,
-                .learning_rate = sma::rate_of_push(options(), push.learning_rate, staleness)});
+  server().push({.learner = number,
+                 .ready = last.done,
+                 .gradient = learner.pushed(options().period),
+                 .statistics = learner.gradient(),
+                 .gradient_scale = learner.gradient_scale(options().period),
+                 .is_elsewhere = replicas().pool_of(number) > 0,
+                 .learning_rate = sma::rate_of_push(options(), push.learning_rate, staleness)});
   push.unchecked = last.task;
   ++taken_;
 }
 
 std::uint64_t ServerRound::drain(Progress& progress) {
   while (!dispatcher_.all_are_idle()) take(progress);
-  replicas().wait(server_.pushed());
+  replicas().wait(server().pushed());
   for (std::size_t j = 0; j < pushes_.size(); ++j) check_applied(j);
   return std::exchange(taken_, 0);
 }
@@ -84,7 +83,7 @@ std::uint64_t ServerRound::drain(Progress& progress) {
 void ServerRound::check_applied(std::size_t number) {
   const std::optional<std::uint64_t> task = std::exchange(pushes_[number].unchecked, std::nullopt);
   if (!task) return;
-  const std::int32_t refused = server_.refused(number);
+  const std::int32_t refused = server().refused(number);
   if (refused == 0) return;
   const engine::Device& device = replicas().pool(replicas().pool_of(number)).device();
   results().report_refused(fmt::format("learner {} on {}", number, device.name()), *task, refused);
@@ -102,31 +101,22 @@ void ServerRound::forget() noexcept {
 std::optional<sma::AveragingTicket> ServerRound::gather() {
   for (std::size_t p = 1; p < center().devices(); ++p) {
     engine::Stream& stream = center().stream(p);
-    stream.wait(server_.pushed(), "wait for the server's weights");
+    stream.wait(server().pushed(), "wait for the server's weights");
     stream.copy(center().present(p), center().present(0), center().vector_bytes(), "copy of the server's weights");
-    server_.wait_for_reader(stream.record());
+    server().wait_for_reader(stream.record());
   }
   return std::nullopt;
 }
 
 void ServerRound::hand_out_state() {
   for (Learner* learner : replicas().all()) {
-    learner->assign(center().present(0), server_.pushed(), learners::OptimizerState::kKeep);
-    for (std::size_t slot = 0; slot < server_.state_slots(); ++slot) {
-      learner->assign_state(slot, server_.state(slot), server_.pushed());
+    learner->assign(center().present(0), server().pushed(), learners::OptimizerState::kKeep);
+    for (std::size_t slot = 0; slot < server().state_slots(); ++slot) {
+      learner->assign_state(slot, server().state(slot), server().pushed());
     }
-    learner->continue_from(server_.steps());
+    learner->continue_from(server().steps());
   }
   replicas().settle();
-}
-
-void ServerRound::take_over_state() {
-  const Learner& first = replicas()[0];
-  const engine::Event ready = first.stream().record();
-  for (std::size_t slot = 0; slot < first.state().size(); ++slot) {
-    server_.set_state(slot, first.state()[slot].values.as<float>(), ready);
-  }
-  server_.continue_from(first.steps());
 }
 
 }  // namespace arbalest::scheduler

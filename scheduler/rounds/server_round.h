@@ -1,5 +1,4 @@
-// There are no rounds: a server applies each gradient as it comes, and the learner then gets the server's weights
-// (async_sgd). This is a run of one process, whose scheduler takes completed gradients itself. A run of several has a
+// Asynchronous SGD in one process, whose scheduler takes completed gradients itself. A run of several processes has a
 // thread that does so (sharded_round.h), because others wait for it whatever the scheduler waits for.
 #pragma once
 
@@ -8,24 +7,21 @@
 #include "engine/host/completions.h"
 #include "scheduler/ring_queue.h"
 #include "scheduler/rounds/dispatcher.h"
-#include "scheduler/rounds/round.h"
+#include "scheduler/rounds/pushed_round.h"
 
 namespace arbalest::scheduler {
 
-class ServerRound final : public Round {
+class ServerRound final : public PushedRound {
  public:
   ServerRound(const sma::Options& options, const RoundContext& context);
 
-  learners::UpdateSources sources(std::size_t /*pool*/) override { return {.push_every = options().period}; }
   // Starts as many pushes as there are learners, and takes those that complete before.
   StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
-  int strides_apart() const override { return options().clocks_apart() + kRunAhead; }
   std::uint64_t drain(Progress& progress) override;
   void forget() noexcept override;
   // Copies the server's weights to the other devices.
   std::optional<sma::AveragingTicket> gather() override;
   void hand_out_state() override;
-  void take_over_state() override;
 
  private:
   // The pushes of one learner.
@@ -35,7 +31,6 @@ class ServerRound final : public Round {
     std::optional<std::uint64_t> unchecked = {};  // last mini-batch of a push that the server may have refused
   };
 
-  bool measure(sma::GradientSpread& /*spread*/) override { return false; }
   // The idle learner pulls and begins the mini-batches of its next push.
   void start(std::size_t number);
   // Waits for the learner that completes its gradients first, takes their results and gives them to the server.
@@ -43,7 +38,6 @@ class ServerRound final : public Round {
   // Reports if the server has refused the learner's last push, which must have ended.
   void check_applied(std::size_t number);
 
-  sma::ParameterServer& server_;
   Dispatcher dispatcher_;
   engine::Completions completions_;      // gets the number of a learner whose gradients are complete
   dataflow::BatchRing* ring_ = nullptr;  // the ring that the tasks came from

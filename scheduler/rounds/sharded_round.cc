@@ -13,13 +13,6 @@ using learners::Learner;
 
 namespace {
 
-sma::ParameterServer& restarted(const sma::Options& options, const RoundContext& context) {
-  sma::Synchronizer& synchronizer = context.synchronizer;
-  const engine::ElementRange shard = synchronizer.shards().of(context.replicas.world().rank());
-  synchronizer.server().restart(synchronizer.center().present(0) + shard.begin, options.period);
-  return synchronizer.server();
-}
-
 ShardedPushes::Calls calls_of(Results& results) {
   return {.take_result =
               [&results](const learners::Ticket& ticket, std::size_t learner, dataflow::BatchRing& ring,
@@ -35,9 +28,7 @@ ShardedPushes::Calls calls_of(Results& results) {
 }  // namespace
 
 ShardedRound::ShardedRound(const sma::Options& options, const RoundContext& context)
-    : Round(options, context),
-      server_(restarted(options, context)),
-      pushes_(replicas(), synchronizer(), this->options(), calls_of(results())) {}
+    : PushedRound(options, context), pushes_(replicas(), synchronizer(), this->options(), calls_of(results())) {}
 
 StrideEnd ShardedRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
   is_complete_ = false;
@@ -70,28 +61,18 @@ std::optional<sma::AveragingTicket> ShardedRound::gather() {
 void ShardedRound::hand_out_state() {
   complete_weights();
   const dataflow::ParameterLayout& layout = replicas().pool(0).training_plan().parameters();
-  std::vector<std::vector<float>> state(server_.state_slots());
+  std::vector<std::vector<float>> state(server().state_slots());
   for (std::size_t slot = 0; slot < state.size(); ++slot) {
     state[slot].resize(static_cast<std::size_t>(layout.trainable_elements()));
     gather_shards(replicas().world(), center().stream(0), synchronizer().shards(), VectorElements::kTrainable,
-                  server_.state(slot), state[slot].data());
+                  server().state(slot), state[slot].data());
   }
   for (Learner* learner : replicas().all()) {
     learner->assign(center().present(0), {}, learners::OptimizerState::kKeep);
     for (std::size_t slot = 0; slot < state.size(); ++slot) learner->assign_state(slot, state[slot].data(), {});
-    learner->continue_from(server_.steps());
+    learner->continue_from(server().steps());
   }
   replicas().settle();
-}
-
-void ShardedRound::take_over_state() {
-  const std::int64_t begin = synchronizer().shards().trainable_of(replicas().world().rank()).begin;
-  const Learner& first = replicas()[0];
-  const engine::Event ready = first.stream().record();
-  for (std::size_t slot = 0; slot < first.state().size(); ++slot) {
-    server_.set_state(slot, first.state()[slot].values.as<float>() + begin, ready);
-  }
-  server_.continue_from(first.steps());
 }
 
 }  // namespace arbalest::scheduler
