@@ -31,17 +31,20 @@ namespace arbalest::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "Examples:\n  arbalest train configs/lenet-digits.txtpb             train on the built-in digits\n  arbalest train "
-    "JOB --set training.batch_size=16       change a field of the job\n  arbalest evaluate "
-    "runs/lenet-digits-20250131-142530   measure the saved model again\n  arbalest predict runs/pets-20250131-142530 "
-    "photo.jpg  ask the saved model about an image\n  arbalest runs                                         the runs "
-    "below runs/, their status and accuracy\n  arbalest help learning_rate.base                      what a field of a "
-    "job means\n  arbalest inspect JOB                                  layers, bytes, how many learners fit\n  "
-    "arbalest tune JOB                                     how many learners train it fastest\n  arbalest bench JOB "
-    "--target 0.99                      how long it takes to reach an accuracy\n  arbalest export RUN --output "
-    "model.onnx               the trained model for other programs\n  arbalest data verify JOB                         "
-    "     read every example of its datasets\n\nArbalest trains neural networks with many small-batch learners per "
-    "device.";
+    "Examples:\n"
+    "  arbalest train configs/lenet-digits.txtpb             train on the built-in digits\n"
+    "  arbalest train JOB --set training.batch_size=16       change a field of the job\n"
+    "  arbalest evaluate runs/lenet-digits-20250131-142530   measure the saved model again\n"
+    "  arbalest predict runs/pets-20250131-142530 photo.jpg  ask the saved model about an image\n"
+    "  arbalest runs                                         the runs below runs/, their status and accuracy\n"
+    "  arbalest help learning_rate.base                      what a field of a job means\n"
+    "  arbalest inspect JOB                                  layers, bytes, how many learners fit\n"
+    "  arbalest tune JOB                                     how many learners train it fastest\n"
+    "  arbalest bench JOB --target 0.99                      how long it takes to reach an accuracy\n"
+    "  arbalest export RUN --output model.onnx               the trained model for other programs\n"
+    "  arbalest data verify JOB                              read every example of its datasets\n"
+    "\n"
+    "Arbalest trains neural networks with many small-batch learners per device.";
 
 // Otherwise a file that we open could get the number of a standard stream that the caller has closed.
 void open_closed_standard_streams() {
