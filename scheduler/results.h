@@ -43,7 +43,7 @@ class Results {
   bool has_divergence() const;
   std::optional<Diverged> take_divergence();
 
-  // What later checks depend on.
+  // A saved run keeps these, because later checks depend on them.
   LossHistory losses() const { return loss_watch_ ? loss_watch_->history() : LossHistory{}; }
   void continue_from(const LossHistory& losses);
 

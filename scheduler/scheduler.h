@@ -1,5 +1,5 @@
-// Decides what runs when: mini-batches on learners in strides, evaluation, changes of the learners and of the scheme.
-// How the learners' rounds are coupled is left to scheduler/rounds.
+// The Scheduler decides what runs when: mini-batches on learners in strides, evaluation, changes of the learners and of
+// the scheme. A Round (scheduler/rounds) couples the learners.
 //
 // A run may have several processes, each with a scheduler of its own. Learners are numbered over all of them, process
 // by process, and each process gets the mini-batches of its learners. All processes must make the same calls; calls

@@ -1,6 +1,6 @@
-// How the replicas of a run are coupled: each subclass is one way, and the only place that knows it. A round enqueues
-// the learners' work in strides, completes the model of the run where it is to be read, and saves and restores what
-// later strides of this way depend on.
+// A Round couples the replicas of a run: its subclasses are the ways to do so, and no other class knows which one a run
+// has. A Round enqueues the learners' work in strides, completes the model where it is to be read, and saves and
+// restores what its later strides depend on.
 //
 // A round is made anew whenever the scheme or the learners change (make_round.h), at a point without work under way.
 #pragma once
@@ -23,7 +23,7 @@
 
 namespace arbalest::scheduler {
 
-// What a round works with; all must outlive it.
+// A Round works with these, which must outlive it.
 struct RoundContext {
   Replicas& replicas;
   sma::Synchronizer& synchronizer;
@@ -31,7 +31,7 @@ struct RoundContext {
   Results& results;
 };
 
-// What one stride has enqueued besides its tasks.
+// Tells what one stride has enqueued besides its tasks.
 struct StrideEnd {
   std::uint64_t rounds = 0;                            // that end with it
   std::optional<sma::AveragingTicket> averaging = {};  // whose result is to be taken
@@ -45,7 +45,7 @@ class Round {
 
   const sma::Options& options() const noexcept { return options_; }
 
-  // What the updates of a pool's learners read.
+  // Returns the vectors that the updates of a pool's learners read.
   virtual learners::UpdateSources sources(std::size_t /*pool*/) { return {}; }
 
   // Enqueues one stride: sma::Options::steps_per_stride steps of every learner, or as many pushes as there are

@@ -16,7 +16,7 @@ StrideEnd SharedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/
   return {};
 }
 
-// What is enqueued next on the averaging stream may read the shared weights.
+// Work that is enqueued next on the averaging stream may read the shared weights.
 std::optional<sma::AveragingTicket> SharedRound::gather() {
   center().wait_for(replicas().record(), "wait for the learners' steps");
   return std::nullopt;

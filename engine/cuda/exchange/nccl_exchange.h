@@ -2,7 +2,7 @@
 //
 // These communicators are not those of the all-reduce (collective.h). Two communicators of one GPU may deadlock if the
 // kernels of one wait for each other on some GPUs, and those of the other on the rest. So no exchange and no all-reduce
-// may be under way at the same time: the streams' events order them in the same way on every GPU (scheduler/rounds.cc).
+// may be under way at the same time: the streams' events order them in the same way on every GPU (scheduler/rounds).
 #pragma once
 
 #include <atomic>

@@ -123,7 +123,7 @@ std::string first_sentence(const std::vector<std::string>& paragraphs) {
   return end == std::string::npos ? text : text.substr(0, end + 1);
 }
 
-// What the options of a field state: "In [0, 1]. Default: 0.01."
+// Returns the range and the default of a field as sentences: "In [0, 1]. Default: 0.01."
 std::string options_text(const FieldDescriptor& field) {
   const v1::Field& options = field.options().GetExtension(v1::field);
   std::vector<std::string> sentences;
