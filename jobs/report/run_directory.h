@@ -38,8 +38,8 @@ class RunDirectory final : public RunObserver {
   // has just begun; such a run is never touched. Throws it also for a folder of runs. Throws ErrorKind::kOutOfMemory if
   // the disk is full.
   // kContinue: a directory with a run is no error, unless a process is training there; call continue_from() then.
-  // `origin`: the checkpoint of another run that this one goes on from until it has one of its own. It is written
-  // before all else in a new directory, so that a kill cannot leave a run that has forgotten it.
+  // `origin`: the checkpoint of another run that this one goes on from until it has one of its own. In a new directory
+  // it is written before all else, and always before partial files are removed, one of which may have named it.
   RunDirectory(const std::filesystem::path& path, const std::string& job_name,
                ExistingRun existing = ExistingRun::kRefuse,
                const std::optional<std::filesystem::path>& origin = std::nullopt);

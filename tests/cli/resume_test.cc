@@ -290,6 +290,14 @@ TEST_CASE(
       fs::remove_all(program / "early");
     }
   }
+  // Killed within the file: nothing tells the run's origin, and its first epoch must not take the place of a later one.
+  fs::create_directory(program / "early");
+  write_text(program / "early/resumed_from.txt.partial-4194303", origin.substr(0, origin.size() / 2));
+  const Completed lost = program.run(job_of("1", {"--output", "early", "--resume=auto"}));
+  CHECK(lost.exit_code == 2);
+  CHECK_THAT(lost.err, ContainsSubstring("was killed before it recorded which one; give that again with --resume"));
+  CHECK(program.run(job_of("1", {"--output", "early", "--resume", earlier})).exit_code == 0);
+  CHECK(read_text(program / "early/resumed_from.txt") == origin);
   // The run that it began from is gone.
   fs::remove_all(program / "copy/checkpoints");
   for (const char* file : {"model.safetensors", "summary.json"}) fs::remove(program / "copy" / file);

@@ -27,6 +27,7 @@ ROWS = {
     "R2": ("kills at every system call of a save, a resumption and a deletion", ("checkpoint_faults_test", "killed at every call*")),
     "R3": ("system calls that fail, and a full disk", ("checkpoint_faults_test", "failing calls*")),
     "R3s": ("system calls of a run on its own directory that fail", ["start_faults.py", "--trials", "40"]),
+    "R3k": ("kills at each system call of a run that goes on elsewhere", ["origin_kills.py", "--trials", "60"]),
     "R4": ("losses of power", ["power_loss.py", "--trials", "500"]),
     "R5": ("checkpoints that were cut off or changed", ("checkpoint_test", "damaged checkpoint*")),
     "R6": ("files of a run that are damaged, linked or unwritable", "run directory: |run faults: |best model"),
@@ -41,7 +42,7 @@ ROWS = {
     "R24": ("downloads from servers and archives that lie or attack", ["../fetch/cases.py"]),
     "R25": ("random sequences of saves, damage and retention", ("checkpoint_test", "checkpoints: random sequences*")),
 }
-NEED_STRACE = ("R3s", "R4", "R13")
+NEED_STRACE = ("R3k", "R3s", "R4", "R13")
 RANDOM_CASES = {"ARBALEST_FLIPPED_BITS": 100000, "ARBALEST_RETENTION_SEQUENCES": 1000}
 
 

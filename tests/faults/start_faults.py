@@ -28,10 +28,10 @@ CALLS = ["openat", "open", "mkdir", "mkdirat", "write", "pwrite64", "fsync", "fd
 STRACE = ["strace", "-f", "-qq", "-y", "-s", "4096"]
 
 
-def calls_of(program, root):
-    """The calls of the main thread on the run's directory: names, and their numbers among its calls of that name."""
-    run, trace = root / "listed", root / "trace"
-    traced = [*STRACE, "-e", "trace=" + ",".join(CALLS), "-o", str(trace), *command(program, root, run)]
+def calls_of(train, run, trace):
+    """The calls of the main thread of `train` on the run's directory: names, and their numbers among its calls of that
+    name. strace writes the file `trace`."""
+    traced = [*STRACE, "-e", "trace=" + ",".join(CALLS), "-o", str(trace), *train]
     subprocess.run(traced, check=True, stdout=subprocess.DEVNULL, timeout=trials.LIMIT)
     found, counts, main = [], {}, None
     for line in trace.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -86,7 +86,7 @@ def main():
         (root / "job.txtpb").write_text(JOB, encoding="utf-8")
         subprocess.run(command(program, root, root / "whole"), check=True, stdout=subprocess.DEVNULL, timeout=trials.LIMIT)
         expected = outcome(root / "whole")
-        faults = [(call, error) for call in calls_of(program, root) for error in ERRORS]
+        faults = [(call, error) for call in calls_of(command(program, root, root / "listed"), root / "listed", root / "trace") for error in ERRORS]
         random.Random(1).shuffle(faults)
         arguments.trials = min(arguments.trials, len(faults))
         return trials.run(

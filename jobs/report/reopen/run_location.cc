@@ -7,6 +7,8 @@
 
 #include "engine/error.h"
 #include "jobs/checkpoint/checkpoint_saver.h"
+#include "jobs/export/atomic_file.h"
+#include "jobs/export/run_files.h"
 #include "jobs/report/run_origin_file.h"
 
 namespace arbalest::jobs {
@@ -28,13 +30,23 @@ ResumePoint point_of_origin(const fs::path& run, const fs::path& origin, const J
   return resume_point_at(origin, job, warn, Damaged::kKeep);
 }
 
+// The process that began the run was killed while it wrote from where the run goes on.
+void check_origin_is_known(const fs::path& run) {
+  if (read_origin(run) || partial_files_of(run / kOriginFile).empty() || has_checkpoints(run)) return;
+  engine::fail(engine::ErrorKind::kUsage,
+               "the run in '{}' was to go on from a checkpoint of another run, and was killed before it recorded which "
+               "one; give that again with --resume, or choose another directory with --output",
+               run.string());
+}
+
 RunLocation resume_newest(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
   if (options.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
   }
   RunLocation place;
-  const std::optional<fs::path> origin = read_origin(options.output);  // a partial file of it may go afterwards
-  place.directory = std::make_unique<RunDirectory>(options.output, job.name, ExistingRun::kContinue);
+  check_origin_is_known(options.output);
+  const std::optional<fs::path> origin = read_origin(options.output);
+  place.directory = std::make_unique<RunDirectory>(options.output, job.name, ExistingRun::kContinue, origin);
   place.point = newest_resume_point(options.output, job, warn);
   place.completed = completed(options.output, place.point, job);
   if (!place.completed.text.empty()) return place;
@@ -45,7 +57,6 @@ RunLocation resume_newest(const LocationOptions& options, const JobOptions& job,
   check_may_begin(place.directory->path(), place.directory->has_earlier_log());
   place.directory->continue_from(nullptr);
   if (origin) {
-    if (!read_origin(options.output)) write_origin(options.output, *origin);
     place.point = point_of_origin(options.output, *origin, job, warn);
   } else if (place.directory->has_earlier_log()) {
     warn(fmt::format("'{}' has no checkpoint: its run begins anew", options.output));
