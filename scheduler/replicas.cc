@@ -128,7 +128,7 @@ void Replicas::assign(const sma::Center& center, std::span<const Event> ready, l
 
 void Replicas::wait(const Event& event) {
   try {
-    collective_.wait(event);
+    engine::wait_for(collective_, event);
   } catch (const engine::Error&) {
     // If a device failed, its learners' streams know which work failed.
     if (exchange() == nullptr) {
@@ -145,7 +145,7 @@ void Replicas::rethrow_cause() {
   exchange()->break_up();  // other devices may wait for the one that failed
   for (const Learner* learner : learners_) {
     try {
-      collective_.wait(learner->stream().record());  // which ends a collective that waits, too
+      engine::wait_for(collective_, learner->stream().record());  // which ends a collective that waits, too
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kPeer) throw;
     }
@@ -158,7 +158,7 @@ void Replicas::settle() {
 }
 
 void Replicas::drain() noexcept {
-  for (const Learner* learner : learners_) learner->stream().drain();
+  for (const Learner* learner : learners_) engine::drain(learner->stream());
   while (!tasks_.empty()) {
     const Task task = tasks_.pop();
     task.ring->release(task.ticket.task);

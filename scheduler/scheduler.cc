@@ -5,6 +5,7 @@
 
 #include "engine/error.h"
 #include "engine/host/thread_time.h"
+#include "engine/waiting.h"
 #include "scheduler/host_copies.h"
 #include "scheduler/learner_states.h"
 #include "scheduler/replica_distance.h"
@@ -192,7 +193,8 @@ void Scheduler::switch_to(const sma::Options& synchronization, RateScaling scali
 
 void Scheduler::regroup(const sma::Options& synchronization, std::span<const int> learners, bool keeps_state) {
   evaluation_.forget_statistics();  // the copies' events belong to streams that may go
-  for (Learner* learner : replicas_.all()) learner->stream().drain();  // the last updates have not been waited for
+  for (Learner* learner : replicas_.all())
+    engine::drain(learner->stream());  // the last updates have not been waited for
   round_->gather();
   if (keeps_state) round_->hand_out_state();
   for (const engine::Event& event : round_->restart_center()) replicas_.wait(event);

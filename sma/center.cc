@@ -183,6 +183,8 @@ void Center::average_state() {
   }
 }
 
+void Center::wait(const engine::Event& event) { engine::wait_for(collective_, event); }
+
 void Center::drain() noexcept {
   for (const PerDevice& entry : devices_) {
     try {
@@ -192,7 +194,7 @@ void Center::drain() noexcept {
       // failed device.
     }
   }
-  for (const PerDevice& entry : devices_) entry.stream->drain();
+  for (const PerDevice& entry : devices_) engine::drain(*entry.stream);
 }
 
 }  // namespace arbalest::sma

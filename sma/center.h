@@ -119,7 +119,7 @@ class Center {
   void average_state();
 
   // Blocks the host until `event`, which may follow an averaging, has passed: Collective::wait.
-  void wait(const engine::Event& event) { collective_.wait(event); }
+  void wait(const engine::Event& event);
   // Blocks the host until all averaging streams have finished. Must be called before learners' streams are drained:
   // those streams would wait forever for a device that has failed.
   void drain() noexcept;

@@ -215,7 +215,9 @@ TEST_CASE("architecture: classes of many member functions are found") {
 }
 
 TEST_CASE("architecture: only listed files wait for a device") {
-  for (const std::string text : {"#include \"engine/waiting.h\"\n", "  event.synchronize();\n"}) {
+  for (const std::string text :
+       {"#include \"engine/waiting.h\"\n", "#include \"engine/host/completions.h\"\n", "  event.synchronize();\n",
+        "  collective_.wait(event);\n", "  learner->stream().drain();\n", "  stream_->drain();\n"}) {
     CHECK_THAT(describe(check_source("learners/a.cc", text)), ContainsSubstring("waits for a device"));
     CHECK(check_source("engine/cpu/a.cc", text).empty());
   }

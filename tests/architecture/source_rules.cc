@@ -63,18 +63,15 @@ const std::set<std::string>& headers_of_processes() {
   return kHeaders;
 }
 
-// The files outside engine that may wait for a device.
-const std::set<std::string>& users_of_waiting() {
-  static const std::set<std::string> kUsers = {"dataflow/input/batches/cached_data.cc",
-                                               "learners/gradient_sum.cc",
-                                               "learners/inference_model.cc",
-                                               "learners/inference_runner.cc",
-                                               "learners/learner.cc",
-                                               "scheduler/replicas.cc",
-                                               "scheduler/shards/gather_shards.cc",
-                                               "scheduler/shards/sharded_pushes.cc",
-                                               "sma/center.cc",
-                                               "sma/parameter_server.cc"};
+// The files outside engine that may wait for a device, by the header with which they do.
+const std::map<std::string, std::set<std::string>>& users_of_waiting() {
+  static const std::map<std::string, std::set<std::string>> kUsers = {
+      {"engine/waiting.h",
+       {"dataflow/input/batches/cached_data.cc", "learners/gradient_sum.cc", "learners/inference_model.cc",
+        "learners/inference_runner.cc", "learners/learner.cc", "scheduler/replicas.cc", "scheduler/scheduler.cc",
+        "scheduler/shards/gather_shards.cc", "scheduler/shards/sharded_pushes.cc", "sma/center.cc",
+        "sma/parameter_server.cc"}},
+      {"engine/host/completions.h", {"scheduler/rounds/server_round.h", "scheduler/shards/sharded_pushes.h"}}};
   return kUsers;
 }
 
@@ -163,7 +160,7 @@ class Checker {
     static const std::regex kCudaConditional(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*(CUDA|NVCC))");
     static const std::regex kEnvironment(R"(\b(secure_)?getenv\b)");
     static const std::regex kThreadLocal(R"(\bthread_local\b)");
-    static const std::regex kSynchronize(R"(\bsynchronize\()");
+    static const std::regex kWait(R"(\bsynchronize\(|\bcollective_?(\.|->)wait\(|stream_?(\(\))?(\.|->)drain\()");
     static const std::regex kCoupling(R"(\bCoupling::)");
     std::istringstream with_strings(without_comments(text_));
     std::istringstream bare(without_comments_and_strings(text_));
@@ -181,7 +178,7 @@ class Checker {
         report(number, "reads the environment; only cli may");
       }
       if (std::regex_search(code, kThreadLocal)) report(number, "a thread_local; pass the context instead");
-      if (!is_below(path_, "engine") && std::regex_search(code, kSynchronize)) {
+      if (!is_below(path_, "engine") && std::regex_search(code, kWait)) {
         report(number, "waits for a device; engine/waiting.h does, in files that the rules list");
       }
       if (!may_ask_for_coupling() && std::regex_search(code, kCoupling)) {
@@ -226,7 +223,8 @@ class Checker {
       if (is_below(path_, "jobs/library")) return;
       report(line,
              fmt::format("includes \"{}\": the public headers are for other programs and for jobs/library", header));
-    } else if (header == "engine/waiting.h" && from != "engine" && !users_of_waiting().contains(path_)) {
+    } else if (from != "engine" && users_of_waiting().contains(header) &&
+               !users_of_waiting().at(header).contains(path_)) {
       report(line, "waits for a device; only files that the rules list may");
     } else if (!arrows().contains(to)) {
       report(line, fmt::format("includes \"{}\", which is not one of our folders, named from the root", header));
