@@ -5,8 +5,8 @@ PRESET  ?= release
 CORES   := $(shell nproc)
 PROGRAM := build/release/arbalest
 # Our sources, for the formatter and the linter.
-SOURCES := $(shell find autotuner bench cli dataflow engine jobs learners scheduler sma tests \
-             -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
+SOURCES := $(shell find api autotuner bench checkpoint cli dataflow engine fetch interchange learners messages options \
+             predict report saved_model scheduler sma study tests train -name '*.h' -o -name '*.cc' -o -name '*.cuh' -o -name '*.cu')
 
 .PHONY: demo test build asan tsan sanitize faults fuzz packages format format-check tidy clean bootstrap
 

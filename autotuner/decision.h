@@ -14,12 +14,9 @@ enum class Action { kKeep, kGrow, kShrink };
 // The action's name in metrics.jsonl: "keep".
 constexpr std::string_view name_of(Action action) {
   switch (action) {
-    case Action::kGrow:
-      return "grow";
-    case Action::kShrink:
-      return "shrink";
-    case Action::kKeep:
-      break;
+    case Action::kGrow: return "grow";
+    case Action::kShrink: return "shrink";
+    case Action::kKeep: break;
   }
   return "keep";
 }

@@ -48,17 +48,13 @@ std::string findings(const Configuration& present, const Curve& curve, const Obj
 std::string why(const Probe& probe, const Curve& curve, const Objective& objective) {
   const std::string next = describe(probe.configuration);
   switch (probe.kind) {
-    case ProbeKind::kAbove:
-      return fmt::format("trying the next octave, {}", next);
-    case ProbeKind::kBelow:
-      return fmt::format("trying {}, the octave below all so far", next);
+    case ProbeKind::kAbove: return fmt::format("trying the next octave, {}", next);
+    case ProbeKind::kBelow: return fmt::format("trying {}, the octave below all so far", next);
     case ProbeKind::kLowest:
       return fmt::format("{} than {}, so trying {}", compared(curve.points()[1], curve.points()[0], objective),
                          describe(curve.points()[0].configuration), next);
-    case ProbeKind::kBeside:
-      return fmt::format("comparing with {}, about an octave away", next);
-    case ProbeKind::kBetween:
-      break;
+    case ProbeKind::kBeside: return fmt::format("comparing with {}, about an octave away", next);
+    case ProbeKind::kBetween: break;
   }
   return fmt::format("a count between may be up to {:.0f} % {} than the best, trying {}",
                      100.0 * (probe.promise / goodput(curve.best(objective), objective) - 1.0), better(objective),

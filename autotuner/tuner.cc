@@ -62,12 +62,9 @@ std::optional<Decision> Tuner::add(std::int64_t tasks, std::int64_t examples, do
   if (!window) return std::nullopt;
   if (watch_) ++windows_since_choice_;
   switch (state_) {
-    case State::kProbing:
-      return probe(*window);
-    case State::kReturning:
-      return next();
-    case State::kWatching:
-      break;
+    case State::kProbing: return probe(*window);
+    case State::kReturning: return next();
+    case State::kWatching: break;
   }
   return passes_over(*window) ? std::nullopt : watch(window->rate);
 }

@@ -2,7 +2,7 @@
 // that number changes. The tuner is a pure state machine: it owns no clock, no thread and no device, so the same calls
 // give the same decisions.
 //
-// Who calls what (jobs/run/Trainer):
+// Who calls what (train/Trainer):
 //   1. Before the run: give the constructor the space, which follows from the job's bounds, the memory estimate's
 //      largest count and the batches of an epoch. The run begins with first(), or is refused if that does not fit.
 //   2. After every scheduler.advance() and drain() of training: call add() with the Progress they returned and the

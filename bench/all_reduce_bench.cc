@@ -14,7 +14,7 @@
 #include "bench/all_reduce/measuring.h"
 #include "bench/support/harness.h"
 #include "cli/exit_codes.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/world.h"
 
 namespace arbalest::bench {

@@ -6,9 +6,9 @@
 #include <CLI/CLI.hpp>
 
 #include "bench/support/harness.h"
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/threads.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/threads.h"
 
 namespace arbalest::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include <dnnl.hpp>
 
 #include "bench/support/harness.h"
-#include "engine/cpu/device/threads.h"
+#include "engine/cpu/runtime/threads.h"
 
 namespace arbalest::bench {
 namespace {

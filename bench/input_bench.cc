@@ -17,8 +17,8 @@
 #include "dataflow/input/images/framing.h"
 #include "dataflow/input/images/image_decoder.h"
 #include "engine/host/topology.h"
-#include "jobs/run/data/dataset_loading.h"
-#include "jobs/run/session.h"
+#include "train/data/dataset_loading.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

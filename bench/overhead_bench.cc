@@ -9,11 +9,11 @@
 
 #include "bench/support/bare_network.h"
 #include "bench/support/harness.h"
-#include "engine/cpu/device/threads.h"
+#include "engine/cpu/runtime/threads.h"
 #include "engine/host/pinning.h"
 #include "engine/host/thread_time.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/session.h"
+#include "options/loading/load_job.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

@@ -16,7 +16,7 @@
 #include "engine/host/topology.h"
 #include "engine/stream.h"
 #include "engine/stream_observer.h"
-#include "jobs/run/session.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

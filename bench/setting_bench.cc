@@ -11,9 +11,9 @@
 
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
-#include "engine/error.h"
-#include "jobs/report/trace.h"
-#include "jobs/run/session.h"
+#include "engine/base/error.h"
+#include "report/trace.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
-#include "jobs/run/learners/tuned_changes.h"
-#include "jobs/run/session.h"
+#include "train/learners/tuned_changes.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

@@ -13,11 +13,11 @@
 #include "cli/job_arguments.h"
 #include "cli/machine_report.h"
 #include "cli/stop_signals.h"
-#include "engine/error.h"
-#include "jobs/report/output_directory.h"
-#include "jobs/study/bench/bench.h"
-#include "jobs/study/bench/bench_report.h"
-#include "jobs/study/bench/bench_resume.h"
+#include "engine/base/error.h"
+#include "report/output_directory.h"
+#include "study/bench/bench.h"
+#include "study/bench/bench_report.h"
+#include "study/bench/bench_resume.h"
 
 namespace arbalest::cli {
 

@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "jobs/messages/text_encoding.h"
+#include "messages/text_encoding.h"
 
 namespace arbalest::cli {
 

@@ -16,7 +16,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "jobs/messages/text_encoding.h"
+#include "messages/text_encoding.h"
 
 namespace arbalest::cli {
 

@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "jobs/report/console_reporter.h"
-#include "jobs/run/learners/learner_cache.h"
+#include "report/console_reporter.h"
+#include "train/learners/learner_cache.h"
 
 namespace arbalest::cli {
 

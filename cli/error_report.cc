@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/messages/text_encoding.h"
+#include "messages/text_encoding.h"
 
 namespace arbalest::cli {
 

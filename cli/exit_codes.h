@@ -1,9 +1,9 @@
 // The exit code of an error or of a run, and the text about exit codes in --help.
 #pragma once
 
-#include "engine/error.h"
-#include "jobs/messages/exit_codes.h"
-#include "jobs/run/run_observer.h"
+#include "engine/base/error.h"
+#include "messages/exit_codes.h"
+#include "train/context/run_observer.h"
 
 namespace arbalest::cli {
 

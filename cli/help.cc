@@ -8,8 +8,8 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/usage_error.h"
-#include "engine/error.h"
-#include "jobs/options/text/field_documentation.h"
+#include "engine/base/error.h"
+#include "options/text/field_documentation.h"
 
 namespace arbalest::cli {
 

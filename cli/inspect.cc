@@ -10,11 +10,11 @@
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
-#include "jobs/options/load_job.h"
-#include "jobs/report/inspection/inspection_report.h"
-#include "jobs/report/inspection/parallelism_report.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/parallelism/parallelism_costs.h"
+#include "options/loading/load_job.h"
+#include "report/inspection/inspection_report.h"
+#include "report/inspection/parallelism_report.h"
+#include "train/inspection.h"
+#include "train/parallelism/parallelism_costs.h"
 
 namespace arbalest::cli {
 

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "jobs/options/load_job.h"
-#include "jobs/options/text/octal_numbers.h"
+#include "options/loading/load_job.h"
+#include "options/text/octal_numbers.h"
 
 namespace arbalest::cli {
 

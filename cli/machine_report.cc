@@ -9,12 +9,12 @@
 #include <zlib.h>
 #include <CLI/Version.hpp>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
+#include "engine/backends/versions.h"
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
-#include "engine/versions.h"
-#include "jobs/messages/source_commit.h"
-#include "jobs/report/json.h"
+#include "messages/source_commit.h"
+#include "report/json.h"
 
 namespace arbalest::cli {
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/cuda_devices.h"
+#include "engine/backends/cuda_devices.h"
 
 namespace arbalest::cli {
 

@@ -23,8 +23,8 @@
 #include "cli/processes.h"
 #include "cli/stop_signals.h"
 #include "cli/usage_error.h"
-#include "jobs/messages/failure.h"
-#include "jobs/messages/source_commit.h"
+#include "messages/failure.h"
+#include "messages/source_commit.h"
 
 namespace arbalest::cli {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "jobs/checkpoint/job/continuation.h"
-#include "jobs/messages/text.h"
+#include "checkpoint/job/continuation.h"
+#include "messages/text.h"
 
 namespace arbalest::cli {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/report/reopen/next_steps.h"
+#include "report/reopen/next_steps.h"
 
 namespace arbalest::cli {
 

@@ -16,9 +16,9 @@
 #include "cli/exit_codes.h"
 #include "engine/process/launch.h"
 #include "engine/process/srun.h"
-#include "jobs/messages/failure.h"
-#include "jobs/messages/source_commit.h"
-#include "jobs/run/processes/shared_results.h"
+#include "messages/failure.h"
+#include "messages/source_commit.h"
+#include "train/processes/shared_results.h"
 
 namespace arbalest::cli {
 

@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
-#include "jobs/report/run_list.h"
+#include "report/run_list.h"
 
 namespace arbalest::cli {
 

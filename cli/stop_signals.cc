@@ -10,7 +10,7 @@
 
 #include "cli/exit_codes.h"
 #include "cli/stop_requests.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::cli {
 

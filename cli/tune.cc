@@ -12,14 +12,14 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
-#include "engine/error.h"
-#include "jobs/export/atomic_file.h"
-#include "jobs/options/sparse/graph_needed.h"
-#include "jobs/report/output_directory.h"
-#include "jobs/study/accuracy_report.h"
-#include "jobs/study/bench/bench_plan.h"
-#include "jobs/study/seed_list.h"
-#include "jobs/study/tune_report.h"
+#include "engine/base/error.h"
+#include "options/sparse/graph_needed.h"
+#include "report/output_directory.h"
+#include "saved_model/atomic_file.h"
+#include "study/accuracy_report.h"
+#include "study/bench/bench_plan.h"
+#include "study/seed_list.h"
+#include "study/tune_report.h"
 
 namespace arbalest::cli {
 

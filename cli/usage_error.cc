@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/nearest_name.h"
+#include "engine/base/nearest_name.h"
 
 namespace arbalest::cli {
 

@@ -15,7 +15,7 @@ if(commit STREQUAL "")
   set(commit "unknown")
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
-#include "jobs/messages/source_commit.h"
+#include "messages/source_commit.h"
 
 const char* arbalest::jobs::source_commit() noexcept { return "@commit@"; }
 ]])

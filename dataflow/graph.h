@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "dataflow/input/input_description.h"
-#include "dataflow/layer.h"
-#include "engine/error.h"
-#include "engine/shape.h"
+#include "dataflow/layers/layer.h"
+#include "engine/base/error.h"
+#include "engine/base/shape.h"
 
 namespace arbalest::dataflow {
 

@@ -9,7 +9,7 @@
 
 #include "dataflow/graph_checks.h"
 #include "dataflow/layers/outputs/classification.h"
-#include "engine/nearest_name.h"
+#include "engine/base/nearest_name.h"
 
 namespace arbalest::dataflow {
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "dataflow/autodiff.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

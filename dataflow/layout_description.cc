@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "dataflow/expected_tensors.h"
-#include "dataflow/split/parameter_part.h"
-#include "engine/alignment.h"
-#include "engine/error.h"
+#include "dataflow/parameter_part.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

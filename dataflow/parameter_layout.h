@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
+#include "engine/base/element_range.h"
+#include "engine/base/layout.h"
 #include "engine/device.h"
-#include "engine/element_range.h"
-#include "engine/layout.h"
 #include "engine/passes/weight_update.h"
 
 namespace arbalest::dataflow {
@@ -65,7 +65,7 @@ class ParameterLayout {
   // All of these block the host. `weights`, `vector`: flat vectors on `device`; no work that writes them may be
   // pending.
   void initialize(engine::Device& device, std::uint64_t seed, float* weights) const;
-  // Not for the layouts of split models: see dataflow/split/parameter_part.h. `memory`: tensors that the result takes
+  // Not for the layouts of split models: see dataflow/parameter_part.h. `memory`: tensors that the result takes
   // the place of, so that fewer pages are new to the process.
   std::vector<NamedTensor> to_canonical(engine::Device& device, const float* vector, VectorPart part = VectorPart::kAll,
                                         std::vector<NamedTensor> memory = {}) const;

@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "engine/base/layout.h"
 #include "engine/buffer.h"
-#include "engine/layout.h"
 #include "engine/operator.h"
 #include "engine/stream.h"
 

@@ -7,7 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
+#include "engine/base/precision.h"
 #include "engine/ops/accuracy.h"
 #include "engine/ops/activation.h"
 #include "engine/ops/add.h"
@@ -27,7 +28,6 @@
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/squared_error.h"
 #include "engine/passes/step_parameters.h"
-#include "engine/precision.h"
 
 namespace arbalest::engine {
 

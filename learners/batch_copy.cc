@@ -1,6 +1,6 @@
 #include "learners/batch_copy.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::learners {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "dataflow/input/batches/batch_ring.h"
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 #include "engine/stream.h"
 
 namespace arbalest::learners {

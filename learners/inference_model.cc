@@ -1,6 +1,6 @@
 #include "learners/inference_model.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/waiting.h"
 
 namespace arbalest::learners {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "dataflow/folding/batch_norm_folding.h"
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
 

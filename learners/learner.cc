@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/waiting.h"
 #include "learners/batch_copy.h"
 

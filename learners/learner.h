@@ -10,9 +10,9 @@
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "dataflow/input/batches/cached_data.h"
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 #include "engine/device.h"
-#include "engine/passes/shared_weights.h"
+#include "engine/shared_weights.h"
 #include "learners/gradient_sum.h"
 #include "learners/replica.h"
 
@@ -69,7 +69,7 @@ struct UpdateSources {
   // Number of mini-batches whose gradients the learner pushes to a server at once; 0: it has no server. Between two
   // pushes update() takes steps of plain SGD, w <- w - gamma g. Not with references or a gradient.
   int push_every = 0;
-  // The weights that all learners write (engine/passes/shared_weights.h); null: there are none. gradient() then begins
+  // The weights that all learners write (engine/shared_weights.h); null: there are none. gradient() then begins
   // with a copy of them, and update() takes its step there. Not with references, a gradient or a server.
   engine::SharedWeights* shared = nullptr;
 

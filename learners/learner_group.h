@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 #include "engine/device.h"
 #include "learners/learner.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "dataflow/split/split_graph.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::learners {
 

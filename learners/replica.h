@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "dataflow/parameter_layout.h"
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
+#include "engine/base/update_rule.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
-#include "engine/update_rule.h"
 
 namespace arbalest::learners {
 

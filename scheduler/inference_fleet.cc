@@ -7,7 +7,7 @@
 #include <system_error>
 #include <thread>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::scheduler {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/error.h"
-#include "scheduler/host_copies.h"
+#include "engine/base/error.h"
+#include "scheduler/replicas/host_copies.h"
 
 namespace arbalest::scheduler {
 

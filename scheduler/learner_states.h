@@ -1,8 +1,8 @@
 // Copies the weights and the optimizer's state of each learner to the host and back, for checkpoints.
 #pragma once
 
-#include "scheduler/replicas.h"
-#include "scheduler/training_state.h"
+#include "scheduler/replicas/replicas.h"
+#include "scheduler/replicas/training_state.h"
 
 namespace arbalest::scheduler {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/thread_time.h"
 #include "engine/waiting.h"
-#include "scheduler/host_copies.h"
 #include "scheduler/learner_states.h"
-#include "scheduler/replica_distance.h"
+#include "scheduler/replicas/host_copies.h"
+#include "scheduler/replicas/replica_distance.h"
 #include "scheduler/rounds/make_round.h"
 
 namespace arbalest::scheduler {

@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
+#include "engine/base/element_range.h"
 #include "engine/collective.h"
 #include "engine/device.h"
-#include "engine/element_range.h"
 #include "engine/passes/averaging.h"
 
 namespace arbalest::sma {

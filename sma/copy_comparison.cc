@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/stream.h"
 
 namespace arbalest::sma {

@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/base/element_range.h"
 #include "engine/device.h"
-#include "engine/element_range.h"
 #include "engine/passes/vector_hash.h"
 
 namespace arbalest::sma {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::sma {
 
@@ -20,28 +20,17 @@ constexpr int kMostClocksHeld = 16;  // clocks of a bound for which rings have s
 
 std::string_view name_of(Scheme scheme) {
   switch (scheme) {
-    case Scheme::kSma:
-      return "sma";
-    case Scheme::kEaSgd:
-      return "ea_sgd";
-    case Scheme::kSSgd:
-      return "s_sgd";
-    case Scheme::kLocalSgd:
-      return "local_sgd";
-    case Scheme::kBmuf:
-      return "bmuf";
-    case Scheme::kSlowMo:
-      return "slow_mo";
-    case Scheme::kDiloco:
-      return "diloco";
-    case Scheme::kLookahead:
-      return "lookahead";
-    case Scheme::kSwap:
-      return "swap";
-    case Scheme::kAsyncSgd:
-      return "async_sgd";
-    case Scheme::kHogwild:
-      return "hogwild";
+    case Scheme::kSma: return "sma";
+    case Scheme::kEaSgd: return "ea_sgd";
+    case Scheme::kSSgd: return "s_sgd";
+    case Scheme::kLocalSgd: return "local_sgd";
+    case Scheme::kBmuf: return "bmuf";
+    case Scheme::kSlowMo: return "slow_mo";
+    case Scheme::kDiloco: return "diloco";
+    case Scheme::kLookahead: return "lookahead";
+    case Scheme::kSwap: return "swap";
+    case Scheme::kAsyncSgd: return "async_sgd";
+    case Scheme::kHogwild: return "hogwild";
   }
   return "";
 }
@@ -51,19 +40,13 @@ Options defaults_of(Scheme scheme) {
   options.scheme = scheme;
   options.momentum = 0.0F;
   switch (scheme) {
-    case Scheme::kSma:
-      options.momentum = 0.7F;
-      break;
+    case Scheme::kSma: options.momentum = 0.7F; break;
     case Scheme::kEaSgd:
       options.pull_of_all = 0.9F;
       options.period = 10;
       break;
-    case Scheme::kSSgd:
-      options.bucket_bytes = kBucketBytes;
-      break;
-    case Scheme::kLocalSgd:
-      options.period = 4;
-      break;
+    case Scheme::kSSgd: options.bucket_bytes = kBucketBytes; break;
+    case Scheme::kLocalSgd: options.period = 4; break;
     case Scheme::kBmuf:
       options.momentum = std::nullopt;
       options.period = 50;
@@ -83,8 +66,7 @@ Options defaults_of(Scheme scheme) {
       options.period = 5;
       break;
     case Scheme::kSwap:
-    case Scheme::kHogwild:
-      break;
+    case Scheme::kHogwild: break;
     case Scheme::kAsyncSgd:
       options.bucket_bytes = kBucketBytes;  // if it is bulk-synchronous
       break;
@@ -99,14 +81,12 @@ bool Options::assigns() const {
     case Scheme::kSlowMo:
     case Scheme::kDiloco:
     case Scheme::kLookahead:
-    case Scheme::kSwap:
-      return true;
+    case Scheme::kSwap: return true;
     case Scheme::kSma:
     case Scheme::kEaSgd:
     case Scheme::kSSgd:
     case Scheme::kAsyncSgd:
-    case Scheme::kHogwild:
-      break;
+    case Scheme::kHogwild: break;
   }
   return false;
 }

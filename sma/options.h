@@ -26,7 +26,7 @@
 //               tau: mini-batches of a push, with local steps of plain SGD in between
 //               Dean et al., NIPS 2012; bound of staleness: Ho et al., NIPS 2013 (sma/staleness_clocks.h)
 //   hogwild     a learner copies the shared w, and later takes its own optimizer's step on w, without a lock
-//               Niu et al., NIPS 2011 (engine/passes/shared_weights.h)
+//               Niu et al., NIPS 2011 (engine/shared_weights.h)
 #pragma once
 
 #include <cstdint>

@@ -1,18 +1,18 @@
 // The central model w* of asynchronous SGD and its optimizer: a server that applies each learner's gradient as it comes
 // (Dean et al., "Large scale distributed deep networks", NIPS 2012: Downpour SGD). w* lies on the first device, and all
 // work on it is enqueued on one stream, in the order of the pushes. With several processes, each process has a server,
-// whose vectors are one shard of the flat vectors (sma/shards/shards.h).
+// whose vectors are one shard of the flat vectors (sma/shards.h).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/update_rule.h"
 #include "engine/buffer.h"
 #include "engine/device.h"
 #include "engine/event.h"
 #include "engine/passes/weight_update.h"
-#include "engine/update_rule.h"
 #include "sma/center.h"
 #include "sma/options.h"
 

@@ -12,7 +12,7 @@
 #include "sma/gradient_spread.h"
 #include "sma/options.h"
 #include "sma/parameter_server.h"
-#include "sma/shards/shards.h"
+#include "sma/shards.h"
 
 namespace arbalest::sma {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/cuda_devices.h"
-#include "engine/devices.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/backends/devices.h"
 #include "engine/process/all_gather.h"
 
 namespace arbalest::bench {

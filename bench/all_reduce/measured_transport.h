@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/process/transport.h"
+#include "engine/process/operations/transport.h"
 
 namespace arbalest::bench {
 

@@ -1,6 +1,6 @@
 """Draws charts as SVG files, readable on light and dark background; they look like those of `arbalest bench`.
 
-`arbalest bench` draws its own runs (jobs/study/svg_chart.h). This module draws figures of bench/results, whose rows come
+`arbalest bench` draws its own runs (study/svg_chart.h). This module draws figures of bench/results, whose rows come
 from several programs and from peers, so it needs no build.
 """
 

@@ -1,6 +1,6 @@
 #include "bench/gpu/empty_kernels.h"
 
-#include "engine/cuda/device/launch.h"
+#include "engine/cuda/runtime/launch.h"
 
 namespace arbalest::bench {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/cuda_devices.h"
-#include "engine/error.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/base/error.h"
 
 namespace arbalest::bench {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/stream_observer.h"
 
 namespace arbalest::bench {

@@ -14,8 +14,8 @@
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
 #include "bench/support/step_graph.h"
-#include "engine/cuda_devices.h"
-#include "jobs/run/session.h"
+#include "engine/backends/cuda_devices.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

@@ -17,9 +17,9 @@
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
 #include "bench/support/step_clock.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/passes/averaging.h"
-#include "jobs/run/session.h"
+#include "train/session/session.h"
 
 namespace arbalest::bench {
 namespace {

@@ -1,4 +1,4 @@
-"""Decides when a target accuracy counts as reached (jobs/run/accuracy_target.h)."""
+"""Decides when a target accuracy counts as reached (train/context/accuracy_target.h)."""
 
 
 def judged(row):

@@ -7,7 +7,7 @@ from torch import nn
 
 
 def with_xavier(layer):
-    """Sets Xavier weights and zero biases, like kXavier in dataflow/initializer.cc."""
+    """Sets Xavier weights and zero biases, like kXavier in dataflow/layers/initializer.cc."""
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer
@@ -28,7 +28,7 @@ def lenet():
 
 
 def conv(inputs, filters, stride=1):
-    """Returns a 3 x 3 convolution with Gaussian He weights, like kHe in dataflow/initializer.cc."""
+    """Returns a 3 x 3 convolution with Gaussian He weights, like kHe in dataflow/layers/initializer.cc."""
     layer = nn.Conv2d(inputs, filters, 3, stride, 1, bias=False)
     nn.init.kaiming_normal_(layer.weight, mode="fan_in", nonlinearity="relu")
     return layer

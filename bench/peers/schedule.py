@@ -1,4 +1,4 @@
-"""Learning rates by progress, as in scheduler/learning_rate.h, and their scaling with the mini-batch."""
+"""Learning rates by progress, as in scheduler/replicas/learning_rate.h, and their scaling with the mini-batch."""
 
 import dataclasses
 import math

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::bench {
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "cli/exit_codes.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 
 namespace arbalest::bench {

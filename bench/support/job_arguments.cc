@@ -1,6 +1,6 @@
 #include "bench/support/job_arguments.h"
 
-#include "jobs/options/load_job.h"
+#include "options/loading/load_job.h"
 
 namespace arbalest::bench {
 

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "jobs/options/job_options.h"
+#include "options/job_options.h"
 
 namespace arbalest::bench {
 

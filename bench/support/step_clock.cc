@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "bench/support/harness.h"
-#include "engine/cuda/device/stream.h"
+#include "engine/cuda/runtime/stream.h"
 
 namespace arbalest::bench {
 

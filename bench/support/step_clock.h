@@ -6,7 +6,7 @@
 
 #include <cuda_runtime.h>
 
-#include "engine/cuda/device/handle.h"
+#include "engine/cuda/runtime/handle.h"
 #include "engine/stream_observer.h"
 
 namespace arbalest::bench {

@@ -6,9 +6,9 @@
 
 #include <cuda_runtime.h>
 
-#include "engine/cuda/device/check.h"
-#include "engine/cuda/device/handle.h"
-#include "engine/cuda/device/stream.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/handle.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/stream_observer.h"
 
 namespace arbalest::bench {

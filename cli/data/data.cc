@@ -16,9 +16,9 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
-#include "jobs/export/image_shards.h"
-#include "jobs/messages/text.h"
-#include "jobs/run/data/dataset_verification.h"
+#include "messages/text.h"
+#include "saved_model/image_shards.h"
+#include "train/data/dataset_verification.h"
 
 namespace arbalest::cli {
 

@@ -15,9 +15,9 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
-#include "jobs/fetch/fetch.h"
-#include "jobs/messages/progress_bar.h"
-#include "jobs/messages/text.h"
+#include "fetch/fetch.h"
+#include "messages/progress_bar.h"
+#include "messages/text.h"
 
 namespace arbalest::cli {
 

@@ -6,7 +6,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "jobs/report/reopen/chosen_model.h"
+#include "report/reopen/chosen_model.h"
 
 namespace arbalest::cli {
 

@@ -13,11 +13,11 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/model/chosen_model.h"
-#include "jobs/messages/text.h"
-#include "jobs/options/evaluation_job.h"
-#include "jobs/report/class_report.h"
-#include "jobs/report/json.h"
-#include "jobs/run/evaluation.h"
+#include "messages/text.h"
+#include "options/loading/evaluation_job.h"
+#include "report/class_report.h"
+#include "report/json.h"
+#include "train/train.h"
 
 namespace arbalest::cli {
 

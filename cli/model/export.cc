@@ -13,9 +13,9 @@
 #include "cli/job_arguments.h"
 #include "cli/model/chosen_model.h"
 #include "cli/stop_signals.h"
-#include "jobs/interchange/export/run_export.h"
-#include "jobs/messages/text.h"
-#include "jobs/options/evaluation_job.h"
+#include "interchange/export/run_export.h"
+#include "messages/text.h"
+#include "options/loading/evaluation_job.h"
 
 namespace arbalest::cli {
 

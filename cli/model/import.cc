@@ -9,8 +9,8 @@
 #include "cli/exit_codes.h"
 #include "cli/job_arguments.h"
 #include "cli/stop_signals.h"
-#include "jobs/interchange/import/job_writer.h"
-#include "jobs/messages/text.h"
+#include "interchange/import/job_writer.h"
+#include "messages/text.h"
 
 namespace arbalest::cli {
 

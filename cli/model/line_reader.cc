@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "dataflow/input/formats/text_lines.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::cli {
 

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/dtype.h"
-#include "engine/shape.h"
+#include "engine/base/dtype.h"
+#include "engine/base/shape.h"
 
 namespace arbalest::dataflow {
 

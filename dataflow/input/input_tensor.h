@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "dataflow/input/input_description.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

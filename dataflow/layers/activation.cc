@@ -4,22 +4,14 @@ namespace arbalest::dataflow {
 
 std::string_view ActivationLayer::kind() const {
   switch (function_.kind) {
-    case engine::ActivationKind::kRelu:
-      return "relu";
-    case engine::ActivationKind::kTanh:
-      return "tanh";
-    case engine::ActivationKind::kSigmoid:
-      return "sigmoid";
-    case engine::ActivationKind::kLeakyRelu:
-      return "leaky_relu";
-    case engine::ActivationKind::kGelu:
-      return "gelu";
-    case engine::ActivationKind::kSilu:
-      return "silu";
-    case engine::ActivationKind::kRelu6:
-      return "relu6";
-    case engine::ActivationKind::kHardSwish:
-      return "hard_swish";
+    case engine::ActivationKind::kRelu: return "relu";
+    case engine::ActivationKind::kTanh: return "tanh";
+    case engine::ActivationKind::kSigmoid: return "sigmoid";
+    case engine::ActivationKind::kLeakyRelu: return "leaky_relu";
+    case engine::ActivationKind::kGelu: return "gelu";
+    case engine::ActivationKind::kSilu: return "silu";
+    case engine::ActivationKind::kRelu6: return "relu6";
+    case engine::ActivationKind::kHardSwish: return "hard_swish";
   }
   return "";
 }

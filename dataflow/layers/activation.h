@@ -2,7 +2,7 @@
 // `hard_swish {}`: elementwise, any shape.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

@@ -2,7 +2,7 @@
 // (engine/ops/batch_norm.h). Its parameters are called as PyTorch calls them: weight, bias, running_mean, running_var.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 #include "dataflow/layers/parameter_options.h"
 
 namespace arbalest::dataflow {

@@ -2,7 +2,7 @@
 // side along channels (or features), in the order of the inputs.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

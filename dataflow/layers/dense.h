@@ -1,7 +1,7 @@
 // `dense { units: 500 }`: [n, ...] -> [n, units].
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 #include "dataflow/layers/parameter_options.h"
 
 namespace arbalest::dataflow {

@@ -1,7 +1,7 @@
 // `dropout { ratio: 0.5 }`: any shape; the identity at inference.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

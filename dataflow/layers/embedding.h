@@ -1,7 +1,7 @@
 // `embedding { rows: 1000 width: 16 column: 0 }`: ids [n, columns] -> [n, width], one row of the table per example.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 #include "dataflow/layers/parameter_options.h"
 
 namespace arbalest::dataflow {

@@ -1,7 +1,7 @@
 // `flatten {}`: [n, c, h, w] -> [n, c*h*w].
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

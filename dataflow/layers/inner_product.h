@@ -1,7 +1,7 @@
 // `inner_product {}`: the product of each example's two vectors, [n, f] and [n, f] -> [n, 1].
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 #include "dataflow/layers/parameter_options.h"
 
 namespace arbalest::dataflow {

@@ -1,7 +1,7 @@
 // Options of one parameter of a layer that a job file can set.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

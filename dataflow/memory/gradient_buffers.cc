@@ -4,7 +4,7 @@
 #include <set>
 #include <span>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 
 namespace arbalest::dataflow {
 

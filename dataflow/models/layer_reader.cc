@@ -50,60 +50,33 @@ class LayerReader {
   // Returns null if the layer has no kind.
   std::shared_ptr<const Layer> read_kind() {
     switch (message_.kind_case()) {
-      case LayerKind::kConv:
-        return conv(message_.conv());
-      case LayerKind::kMaxPool:
-        return pool(message_.max_pool(), engine::PoolKind::kMax, "max_pool");
-      case LayerKind::kAveragePool:
-        return pool(message_.average_pool(), engine::PoolKind::kAverage, "average_pool");
-      case LayerKind::kDense:
-        return dense(message_.dense());
-      case LayerKind::kFlatten:
-        return std::make_shared<FlattenLayer>();
-      case LayerKind::kRelu:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu);
-      case LayerKind::kTanh:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
-      case LayerKind::kSigmoid:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
-      case LayerKind::kLocalResponseNorm:
-        return local_response_norm(message_.local_response_norm());
-      case LayerKind::kLeakyRelu:
-        return leaky_relu(message_.leaky_relu());
-      case LayerKind::kGelu:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kGelu);
-      case LayerKind::kSilu:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
-      case LayerKind::kRelu6:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu6);
-      case LayerKind::kHardSwish:
-        return std::make_shared<ActivationLayer>(engine::ActivationKind::kHardSwish);
-      case LayerKind::kDropout:
-        return dropout(message_.dropout());
-      case LayerKind::kAdd:
-        return std::make_shared<AddLayer>();
-      case LayerKind::kConcat:
-        return std::make_shared<ConcatLayer>();
-      case LayerKind::kGlobalAveragePool:
-        return std::make_shared<GlobalAveragePoolLayer>();
-      case LayerKind::kPaddedShortcut:
-        return padded_shortcut(message_.padded_shortcut());
-      case LayerKind::kSoftmaxCrossEntropy:
-        return softmax_cross_entropy(message_.softmax_cross_entropy());
-      case LayerKind::kSoftmax:
-        return std::make_shared<SoftmaxLayer>();
-      case LayerKind::kAccuracy:
-        return accuracy(message_.accuracy());
-      case LayerKind::kBatchNorm:
-        return batch_norm(message_.batch_norm());
-      case LayerKind::kEmbedding:
-        return embedding(message_.embedding());
-      case LayerKind::kInnerProduct:
-        return inner_product(message_.inner_product());
-      case LayerKind::kSquaredError:
-        return squared_error(message_.squared_error());
-      case LayerKind::KIND_NOT_SET:
-        break;
+      case LayerKind::kConv: return conv(message_.conv());
+      case LayerKind::kMaxPool: return pool(message_.max_pool(), engine::PoolKind::kMax, "max_pool");
+      case LayerKind::kAveragePool: return pool(message_.average_pool(), engine::PoolKind::kAverage, "average_pool");
+      case LayerKind::kDense: return dense(message_.dense());
+      case LayerKind::kFlatten: return std::make_shared<FlattenLayer>();
+      case LayerKind::kRelu: return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu);
+      case LayerKind::kTanh: return std::make_shared<ActivationLayer>(engine::ActivationKind::kTanh);
+      case LayerKind::kSigmoid: return std::make_shared<ActivationLayer>(engine::ActivationKind::kSigmoid);
+      case LayerKind::kLocalResponseNorm: return local_response_norm(message_.local_response_norm());
+      case LayerKind::kLeakyRelu: return leaky_relu(message_.leaky_relu());
+      case LayerKind::kGelu: return std::make_shared<ActivationLayer>(engine::ActivationKind::kGelu);
+      case LayerKind::kSilu: return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
+      case LayerKind::kRelu6: return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu6);
+      case LayerKind::kHardSwish: return std::make_shared<ActivationLayer>(engine::ActivationKind::kHardSwish);
+      case LayerKind::kDropout: return dropout(message_.dropout());
+      case LayerKind::kAdd: return std::make_shared<AddLayer>();
+      case LayerKind::kConcat: return std::make_shared<ConcatLayer>();
+      case LayerKind::kGlobalAveragePool: return std::make_shared<GlobalAveragePoolLayer>();
+      case LayerKind::kPaddedShortcut: return padded_shortcut(message_.padded_shortcut());
+      case LayerKind::kSoftmaxCrossEntropy: return softmax_cross_entropy(message_.softmax_cross_entropy());
+      case LayerKind::kSoftmax: return std::make_shared<SoftmaxLayer>();
+      case LayerKind::kAccuracy: return accuracy(message_.accuracy());
+      case LayerKind::kBatchNorm: return batch_norm(message_.batch_norm());
+      case LayerKind::kEmbedding: return embedding(message_.embedding());
+      case LayerKind::kInnerProduct: return inner_product(message_.inner_product());
+      case LayerKind::kSquaredError: return squared_error(message_.squared_error());
+      case LayerKind::KIND_NOT_SET: break;
     }
     report("", "has no kind; give it one, such as conv {}, dense {} or relu {}");
     return nullptr;
@@ -241,8 +214,7 @@ class LayerReader {
   Initializer initializer(const v1::Initializer& message, const std::string& field) {
     using Kind = v1::Initializer::KindCase;
     switch (message.kind_case()) {
-      case Kind::kConstant:
-        return {.kind = Initializer::Kind::kConstant, .value = message.constant().value()};
+      case Kind::kConstant: return {.kind = Initializer::Kind::kConstant, .value = message.constant().value()};
       case Kind::kUniform: {
         const v1::Initializer::Uniform& uniform = message.uniform();
         if (uniform.low() >= uniform.high()) {
@@ -255,12 +227,9 @@ class LayerReader {
         const v1::Initializer::Gaussian& gaussian = message.gaussian();
         return {.kind = Initializer::Kind::kGaussian, .mean = gaussian.mean(), .stddev = gaussian.stddev()};
       }
-      case Kind::kXavier:
-        return {.kind = Initializer::Kind::kXavier};
-      case Kind::kHe:
-        return {.kind = Initializer::Kind::kHe};
-      case Kind::KIND_NOT_SET:
-        break;
+      case Kind::kXavier: return {.kind = Initializer::Kind::kXavier};
+      case Kind::kHe: return {.kind = Initializer::Kind::kHe};
+      case Kind::KIND_NOT_SET: break;
     }
     engine::fail(engine::ErrorKind::kInternal, "layer '{}' lacks its defaults", message_.name());
   }

@@ -5,7 +5,7 @@
 
 #include "arbalest/v1/model.pb.h"
 #include "dataflow/graph.h"
-#include "dataflow/models/field_issues.h"
+#include "dataflow/models/fields/field_issues.h"
 
 namespace arbalest::dataflow {
 

@@ -10,14 +10,10 @@ Shape ExchangeLayer::output_shape(std::span<const Shape> inputs) const {
   const std::int64_t rows = inputs[0][0];
   const std::int64_t columns = inputs[0][1];
   switch (kind_) {
-    case ExchangeKind::kGather:
-      return {rows * ranks, columns};
-    case ExchangeKind::kScatterSums:
-      return {rows / ranks, columns};
-    case ExchangeKind::kToColumns:
-      return {rows * ranks, columns / ranks};
-    case ExchangeKind::kToExamples:
-      break;
+    case ExchangeKind::kGather: return {rows * ranks, columns};
+    case ExchangeKind::kScatterSums: return {rows / ranks, columns};
+    case ExchangeKind::kToColumns: return {rows * ranks, columns / ranks};
+    case ExchangeKind::kToExamples: break;
   }
   return {rows / ranks, columns * ranks};
 }

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

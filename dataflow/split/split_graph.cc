@@ -5,7 +5,7 @@
 #include "dataflow/layers/flatten.h"
 #include "dataflow/split/dense_shard.h"
 #include "dataflow/split/exchange_layer.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

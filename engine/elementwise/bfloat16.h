@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
 #include "engine/elementwise/portable.h"
 
 namespace arbalest::engine::elementwise {

@@ -1,4 +1,4 @@
-// One element of a learner's step (formulas: engine/update_rule.h, engine/passes/weight_update.h). No fused
+// One element of a learner's step (formulas: engine/base/update_rule.h, engine/passes/weight_update.h). No fused
 // multiply-add is used, and square roots and quotients are rounded as in IEEE 754, because host and device must give
 // the same bits.
 #pragma once

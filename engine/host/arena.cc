@@ -10,7 +10,7 @@
 #include <tbb/info.h>
 #include <tbb/task_arena.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::host {
 namespace {

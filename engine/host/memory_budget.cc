@@ -6,7 +6,7 @@
 #include <fstream>
 #include <limits>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 
 namespace arbalest::engine::host {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::host {
 

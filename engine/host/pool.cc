@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/arena.h"
 #include "engine/host/thread_sanitizer.h"
 

@@ -14,7 +14,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/cgroup.h"
 
 namespace arbalest::engine::host {

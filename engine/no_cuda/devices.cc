@@ -1,6 +1,6 @@
 // The GPU functions of a build without CUDA: there are no GPUs, and the message says why.
-#include "engine/cuda_devices.h"
-#include "engine/error.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

@@ -6,7 +6,7 @@
 // input. The derivative of hard_swish is 0 at -3 and 1 at 3.
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

@@ -16,8 +16,8 @@
 
 #include <optional>
 
-#include "engine/error.h"
-#include "engine/layout.h"
+#include "engine/base/error.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

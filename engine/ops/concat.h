@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

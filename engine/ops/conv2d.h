@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 #include "engine/ops/activation.h"
 #include "engine/ops/window.h"
 

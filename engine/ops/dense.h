@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 #include "engine/ops/activation.h"
 
 namespace arbalest::engine {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

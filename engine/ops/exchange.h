@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 #include "engine/ops/exchange_group.h"
 
 namespace arbalest::engine {

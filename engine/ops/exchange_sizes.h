@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/ops/exchange.h"
 
 namespace arbalest::engine {
@@ -49,14 +49,10 @@ inline ExchangeSizes sizes_of(const ExchangeSpec& spec) {
 // The exchange that the gradient takes.
 constexpr ExchangeKind way_back(ExchangeKind kind) {
   switch (kind) {
-    case ExchangeKind::kGather:
-      return ExchangeKind::kScatterSums;
-    case ExchangeKind::kScatterSums:
-      return ExchangeKind::kGather;
-    case ExchangeKind::kToColumns:
-      return ExchangeKind::kToExamples;
-    case ExchangeKind::kToExamples:
-      break;
+    case ExchangeKind::kGather: return ExchangeKind::kScatterSums;
+    case ExchangeKind::kScatterSums: return ExchangeKind::kGather;
+    case ExchangeKind::kToColumns: return ExchangeKind::kToExamples;
+    case ExchangeKind::kToExamples: break;
   }
   return ExchangeKind::kToColumns;
 }

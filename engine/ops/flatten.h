@@ -1,7 +1,7 @@
 // [n, c, h, w] -> [n, c*h*w] in canonical order.
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

@@ -2,7 +2,7 @@
 // examples share. Inputs: a, b.
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

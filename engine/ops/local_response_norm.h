@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

@@ -2,7 +2,7 @@
 // or counts as zeros.
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 #include "engine/ops/window.h"
 
 namespace arbalest::engine {

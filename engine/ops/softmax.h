@@ -2,7 +2,7 @@
 // p_c (dp_c - sum_d p_d dp_d).
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

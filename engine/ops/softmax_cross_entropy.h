@@ -10,7 +10,7 @@
 // Inputs: logits, labels. Output: StepResult::sums[kLossSum], a float32 [1].
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

@@ -5,7 +5,7 @@
 // are summed. Inputs: predictions, labels. Output: StepResult::sums[kLossSum], a float32 [1].
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine {
 

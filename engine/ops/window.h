@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/error.h"
-#include "engine/shape.h"
+#include "engine/base/error.h"
+#include "engine/base/shape.h"
 
 namespace arbalest::engine {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
 
 namespace arbalest::engine {
 

@@ -26,7 +26,7 @@ inline constexpr int kLossSum = 0;  // the number of the loss among them
 
 struct StepResult {
   // Sums over the labeled examples of the mini-batch. [kLossSum] is the loss; the others are written by the metric
-  // layer, and dataflow/metrics.h names them all. The rest is 0.
+  // layer, and dataflow/layers/metrics.h names them all. The rest is 0.
   float sums[kMaxSums] = {};
   std::int32_t non_finite = 0;  // elements that the update refused, or that it left non-finite (ops/weight_update.h)
   float gradient_scale = 0.0F;  // clipping factor (ops/gradient_clip.h); 0 without clipping

@@ -1,7 +1,7 @@
 // A learner's step in one pass over flat vectors: the optimizer's rule, weight decay, and a pull towards a reference
 // vector r for model averaging:
 //   c = pull (w - r)     w <- w + d - c
-// with d by the rule (engine/update_rule.h) and c computed from w before the step. Each range has multipliers of
+// with d by the rule (engine/base/update_rule.h) and c computed from w before the step. Each range has multipliers of
 // learning rate and weight decay.
 //
 // A range can instead hold running statistics (ops/batch_norm.h), whose gradient g is the mini-batch's statistic:
@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
+#include "engine/base/update_rule.h"
 #include "engine/passes/step_parameters.h"
-#include "engine/update_rule.h"
 
 namespace arbalest::engine {
 

@@ -141,13 +141,11 @@ void CommunicationThread::communicate(Progress& progress) {
       arm_last_exit(*progress.failure(), progress.must_end_at_once());
     }
     switch (progress.state()) {
-      case Progress::State::kClosed:
-        return close_transport();
+      case Progress::State::kClosed: return close_transport();
       case Progress::State::kFailed:
         if (progress.must_end_at_once()) end_at_once(*progress.failure());
         return end_after_failure(*progress.failure(), progress.is_error_of_other_rank());
-      default:
-        break;
+      default: break;
     }
     const double now = seconds_now();
     if (has_orders || moved || ended) {

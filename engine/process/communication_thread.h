@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/last_exit.h"
 #include "engine/process/phase.h"
 #include "engine/process/turn_queue.h"
@@ -132,7 +132,7 @@ class CommunicationThread {
   std::thread thread_;
 };
 
-// A process that ends because another one has died has this exit code (jobs/messages/exit_codes.h).
+// A process that ends because another one has died has this exit code (messages/exit_codes.h).
 inline constexpr int kPeerExitCode = 8;
 
 }  // namespace arbalest::engine::process

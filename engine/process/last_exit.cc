@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::process {
 

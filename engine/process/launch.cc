@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/srun.h"
 
 namespace arbalest::engine::process {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <system_error>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/mpi/module.h"
 
 namespace arbalest::engine::process {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/process/launch.h"
-#include "engine/process/transport.h"
+#include "engine/process/operations/transport.h"
 
 namespace arbalest::engine::process {
 

@@ -9,18 +9,12 @@ enum class Phase : std::uint8_t { kStart, kLoading, kTraining, kEvaluation, kSav
 
 constexpr const char* phase_name(Phase phase) {
   switch (phase) {
-    case Phase::kStart:
-      return "start";
-    case Phase::kLoading:
-      return "loading";
-    case Phase::kTraining:
-      return "training";
-    case Phase::kEvaluation:
-      return "evaluation";
-    case Phase::kSaving:
-      return "saving";
-    case Phase::kEnd:
-      return "end";
+    case Phase::kStart: return "start";
+    case Phase::kLoading: return "loading";
+    case Phase::kTraining: return "training";
+    case Phase::kEvaluation: return "evaluation";
+    case Phase::kSaving: return "saving";
+    case Phase::kEnd: return "end";
   }
   return "unknown";  // a heartbeat of another version
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/awake_clock.h"
 #include "engine/process/operations/operation.h"
 #include "engine/process/watchdog.h"

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::process {
 
@@ -287,21 +287,15 @@ void Watchdog::handle(int rank, const Signal& signal) {
   Peer& peer = this->peer(rank);
   const Position position{signal.round, static_cast<Phase>(signal.phase)};
   switch (signal.kind) {
-    case Kind::kBeat:
-      peer.position = position;
-      break;
+    case Kind::kBeat: peer.position = position; break;
     case Kind::kDead:
     case Kind::kFailed:
-    case Kind::kBlamed:
-      handle_news(rank, signal);
-      break;
+    case Kind::kBlamed: handle_news(rank, signal); break;
     case Kind::kShutdown:
       peer.shutdown_at = now_;
       begin_last_messages();
       break;
-    case Kind::kLast:
-      peer.got_last = true;
-      break;
+    case Kind::kLast: peer.got_last = true; break;
     case Kind::kQuestion:
       peer.owes_answer = signal.subject;
       send_due(rank);
@@ -316,13 +310,9 @@ void Watchdog::handle(int rank, const Signal& signal) {
       peer.owes_presence = true;
       send_due(rank);
       break;
-    case Kind::kPresent:
-      peer.is_called = false;
-      break;
+    case Kind::kPresent: peer.is_called = false; break;
     case Kind::kWorking:
-    case Kind::kNotWorking:
-      set_working(rank, signal.kind == Kind::kWorking);
-      break;
+    case Kind::kNotWorking: set_working(rank, signal.kind == Kind::kWorking); break;
   }
 }
 

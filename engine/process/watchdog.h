@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "engine/process/awake_clock.h"
+#include "engine/process/operations/transport.h"
 #include "engine/process/phase.h"
-#include "engine/process/transport.h"
 
 namespace arbalest::engine::process {
 

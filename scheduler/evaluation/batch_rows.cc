@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/all_gather.h"
 
 namespace arbalest::scheduler {

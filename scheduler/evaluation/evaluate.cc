@@ -7,12 +7,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/all_gather.h"
 #include "scheduler/evaluation/batch_rows.h"
 #include "scheduler/evaluation/evaluation_weights.h"
 #include "scheduler/evaluation/spread_batches.h"
-#include "scheduler/ring_slots.h"
+#include "scheduler/replicas/ring_slots.h"
 
 namespace arbalest::scheduler {
 

@@ -7,8 +7,8 @@
 #include <functional>
 #include <optional>
 
-#include "dataflow/metrics.h"
-#include "scheduler/replicas.h"
+#include "dataflow/layers/metrics.h"
+#include "scheduler/replicas/replicas.h"
 
 namespace arbalest::scheduler {
 

@@ -9,9 +9,9 @@
 
 #include "scheduler/evaluation/central_statistics.h"
 #include "scheduler/evaluation/moving_average.h"
-#include "scheduler/replicas.h"
+#include "scheduler/replicas/replicas.h"
+#include "scheduler/replicas/training_clock.h"
 #include "scheduler/rounds/round.h"
-#include "scheduler/training_clock.h"
 
 namespace arbalest::scheduler {
 

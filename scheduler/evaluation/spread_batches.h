@@ -9,7 +9,7 @@
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "learners/learner.h"
-#include "scheduler/ring_queue.h"
+#include "scheduler/replicas/ring_queue.h"
 
 namespace arbalest::scheduler {
 

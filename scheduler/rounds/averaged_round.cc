@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "scheduler/host_copies.h"
+#include "scheduler/replicas/host_copies.h"
 
 namespace arbalest::scheduler {
 

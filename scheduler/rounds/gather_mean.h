@@ -4,7 +4,7 @@
 #include <span>
 
 #include "engine/event.h"
-#include "scheduler/replicas.h"
+#include "scheduler/replicas/replicas.h"
 #include "sma/center.h"
 
 namespace arbalest::scheduler {

@@ -1,6 +1,6 @@
 #include "scheduler/rounds/make_round.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "scheduler/rounds/assigned_round.h"
 #include "scheduler/rounds/independent_round.h"
 #include "scheduler/rounds/pulled_round.h"
@@ -15,19 +15,14 @@ std::unique_ptr<Round> make_round(const sma::Options& options, const RoundContex
   const sma::Coupling coupling = options.coupling(context.replicas.share().all);
   ARBALEST_CHECK(context.synchronizer.has_center() || coupling == sma::Coupling::kNone);
   switch (coupling) {
-    case sma::Coupling::kNone:
-      return std::make_unique<IndependentRound>(options, context);
-    case sma::Coupling::kPull:
-      return std::make_unique<PulledRound>(options, context);
-    case sma::Coupling::kAssign:
-      return std::make_unique<AssignedRound>(options, context);
-    case sma::Coupling::kGradient:
-      return std::make_unique<ReducedRound>(options, context);
+    case sma::Coupling::kNone: return std::make_unique<IndependentRound>(options, context);
+    case sma::Coupling::kPull: return std::make_unique<PulledRound>(options, context);
+    case sma::Coupling::kAssign: return std::make_unique<AssignedRound>(options, context);
+    case sma::Coupling::kGradient: return std::make_unique<ReducedRound>(options, context);
     case sma::Coupling::kServer:
       if (context.replicas.world().size() > 1) return std::make_unique<ShardedRound>(options, context);
       return std::make_unique<ServerRound>(options, context);
-    case sma::Coupling::kShared:
-      return std::make_unique<SharedRound>(options, context);
+    case sma::Coupling::kShared: return std::make_unique<SharedRound>(options, context);
   }
   ARBALEST_CHECK(false);
 }

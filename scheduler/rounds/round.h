@@ -12,12 +12,12 @@
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "learners/learner.h"
-#include "scheduler/progress.h"
-#include "scheduler/replicas.h"
-#include "scheduler/results.h"
-#include "scheduler/ring_slots.h"
-#include "scheduler/training_clock.h"
-#include "scheduler/training_state.h"
+#include "scheduler/replicas/progress.h"
+#include "scheduler/replicas/replicas.h"
+#include "scheduler/replicas/results.h"
+#include "scheduler/replicas/ring_slots.h"
+#include "scheduler/replicas/training_clock.h"
+#include "scheduler/replicas/training_state.h"
 #include "sma/options.h"
 #include "sma/synchronizer.h"
 

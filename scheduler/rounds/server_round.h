@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/host/completions.h"
-#include "scheduler/ring_queue.h"
+#include "scheduler/replicas/ring_queue.h"
 #include "scheduler/rounds/dispatcher.h"
 #include "scheduler/rounds/pushed_round.h"
 

@@ -1,6 +1,6 @@
 #include "scheduler/rounds/shared_round.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::scheduler {
 

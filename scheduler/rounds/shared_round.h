@@ -2,7 +2,7 @@
 // gradient, and writes its step to them (hogwild).
 #pragma once
 
-#include "engine/passes/shared_weights.h"
+#include "engine/shared_weights.h"
 #include "scheduler/rounds/round.h"
 
 namespace arbalest::scheduler {

@@ -3,7 +3,7 @@
 
 #include "engine/process/world.h"
 #include "engine/stream.h"
-#include "sma/shards/shards.h"
+#include "sma/shards.h"
 
 namespace arbalest::scheduler {
 

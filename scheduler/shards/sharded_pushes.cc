@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/waiting.h"
 
 namespace arbalest::scheduler {
@@ -155,19 +155,13 @@ void ShardedPushes::fail_here() noexcept {
 void ShardedPushes::handle(std::uint64_t value) {
   const auto number = static_cast<std::size_t>(value & ((std::uint64_t{1} << kEventShift) - 1));
   switch (static_cast<Event>(value >> kEventShift)) {
-    case kWake:
-      take_letters();
-      break;
-    case kComputed:
-      finish_computed(number);
-      break;
+    case kWake: take_letters(); break;
+    case kComputed: finish_computed(number); break;
     case kWeightsRead:
       engine::wait_for(served_[number].weights_read);  // throws the error of the stream
       protocol_.weights_read(std::move(served_[number].weights));
       break;
-    case kApplied:
-      finish_applied(number);
-      break;
+    case kApplied: finish_applied(number); break;
   }
 }
 

@@ -20,11 +20,11 @@
 #include "engine/host/completions.h"
 #include "engine/process/world.h"
 #include "learners/learner.h"
-#include "scheduler/progress.h"
-#include "scheduler/replicas.h"
+#include "scheduler/replicas/progress.h"
+#include "scheduler/replicas/replicas.h"
 #include "sma/parameter_server.h"
-#include "sma/shards/shard_protocol.h"
-#include "sma/shards/shards.h"
+#include "sma/shard_protocol.h"
+#include "sma/shards.h"
 #include "sma/synchronizer.h"
 
 namespace arbalest::scheduler {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "scheduler/sparse/sum_in_pairs.h"
 
 namespace arbalest::scheduler {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::scheduler {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "dataflow/input/batches/random_sequence.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/relaxed.h"
 #include "scheduler/sparse/order_streams.h"
 #include "scheduler/sparse/worker_threads.h"

@@ -1,6 +1,6 @@
 #include "scheduler/sparse/logistic_loss.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::scheduler {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "dataflow/input/sparse/sparse_columns.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/all_gather.h"
 #include "scheduler/sparse/block_exchange.h"
 #include "scheduler/sparse/delay_window.h"

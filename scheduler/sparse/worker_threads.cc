@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/pinning.h"
 
 namespace arbalest::scheduler {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "tests/architecture/folder_graph.h"
 #include "tests/architecture/source_rules.h"
 #include "tests/architecture/source_text.h"
 #include "tests/support/catch.h"
@@ -69,19 +70,23 @@ TEST_CASE("architecture: the source tree follows the rules") {
   const fs::path root = tests::source_directory();
   std::vector<Violation> violations;
   std::set<std::string> folders;
+  FolderGraph graph;
   for (const fs::path& file : source_files(root)) {
     const std::string path = fs::relative(file, root).generic_string();
     folders.insert(path.substr(0, path.find('/')));
-    const std::vector<Violation> found = check_source(path, read_text(file));
+    const std::string text = read_text(file);
+    const std::vector<Violation> found = check_source(path, text);
+    if (!path.starts_with("tests/") && !path.starts_with("bench/")) graph.add(path, text);
     violations.insert(violations.end(), found.begin(), found.end());
   }
   CHECK(describe(violations) == "");
+  CHECK(graph.circle() == std::vector<std::string>{});
   for (const auto& [folder, files] : files_by_folder(root)) {
     INFO(folder << " holds " << files << " source files; sort them into subfolders");
     CHECK(files <= kMostFiles);
   }
   for (const char* folder :
-       {"engine", "dataflow", "learners", "sma", "autotuner", "scheduler", "jobs", "cli", "tests"}) {
+       {"engine", "dataflow", "learners", "sma", "autotuner", "scheduler", "train", "cli", "tests"}) {
     CHECK(folders.contains(folder));  // the tree was found
   }
 }
@@ -89,33 +94,33 @@ TEST_CASE("architecture: the source tree follows the rules") {
 TEST_CASE("architecture: includes may only follow the arrows") {
   for (const Example& example : std::vector<Example>{
            {"scheduler/a.cc", "#include \"learners/b.h\"\n#include \"engine/c.h\"\n", nullptr},
-           {"jobs/run/a.cc", "#include \"autotuner/b.h\"\n", nullptr},
-           {"tests/sma/a.cc", "#include \"jobs/b.h\"\n#include \"bench/c.h\"\n", nullptr},
+           {"train/a.cc", "#include \"autotuner/b.h\"\n", nullptr},
+           {"tests/sma/a.cc", "#include \"train/b.h\"\n#include \"bench/c.h\"\n", nullptr},
            {"engine/a.cc", "#include \"dataflow/b.h\"\n", "engine may not know dataflow"},
            {"engine/a.cc", "  #  include \"dataflow/b.h\"  // why\n", "engine may not know dataflow"},
            {"sma/a.cc", "#include \"learners/b.h\"\n", "sma may not know learners"},
            {"learners/a.cc", "#include \"sma/b.h\"\n", "learners may not know sma"},
-           {"autotuner/a.cc", "#include \"engine/error.h\"\n", "autotuner may not know engine"},
-           {"jobs/run/a.cc", "#include \"cli/b.h\"\n", "jobs may not know cli"},
+           {"autotuner/a.cc", "#include \"engine/base/error.h\"\n", "autotuner may not know engine"},
+           {"train/a.cc", "#include \"cli/b.h\"\n", "train may not know cli"},
            {"scheduler/a.cc", "#include \"autotuner/b.h\"\n", "scheduler may not know autotuner"},
-           {"jobs/run/a.cc", "#include \"tests/support/b.h\"\n", "not one of our folders"},
-           {"jobs/report/a.cc", "#include \"jobs/run/b.h\"\n", nullptr},
-           {"jobs/run/a.cc", "#include \"jobs/report/b.h\"\n", "jobs/run may not know jobs/report"},
-           {"jobs/run/a.cc", "#include \"jobs/checkpoint/b.h\"\n", nullptr},
-           {"jobs/checkpoint/a.cc", "#include \"jobs/run/b.h\"\n", "jobs/checkpoint may not know jobs/run"},
+           {"train/a.cc", "#include \"tests/support/b.h\"\n", "not one of our folders"},
+           {"report/a.cc", "#include \"train/b.h\"\n", nullptr},
+           {"train/a.cc", "#include \"report/b.h\"\n", "train may not know report"},
+           {"train/a.cc", "#include \"checkpoint/b.h\"\n", nullptr},
+           {"checkpoint/a.cc", "#include \"train/b.h\"\n", "checkpoint may not know train"},
            {"jobs/a.cc", "", "in no folder of the design"},
            {"engine/cpu/a.cc", "#include \"conv2d.h\"\n", "not one of our folders"},
-           {"engine/devices.cc", "#include \"engine/cpu/device/device.h\"\n", nullptr},
+           {"engine/backends/devices.cc", "#include \"engine/cpu/device/device.h\"\n", nullptr},
            {"learners/a.cc", "#include \"engine/cpu/device/device.h\"\n", "only engine knows its backends"},
-           {"engine/process/a.cc", "#include \"engine/error.h\"\n#include \"engine/process/b.h\"\n", nullptr},
+           {"engine/process/a.cc", "#include \"engine/base/error.h\"\n#include \"engine/process/b.h\"\n", nullptr},
            {"engine/process/a.cc", "#include \"engine/stream.h\"\n", "engine/process knows only the engine's errors"},
            {"utilities/a.h", "", "in no folder of the design"},
-           {"jobs/library/a.cc", "#include \"arbalest/error.h\"\n#include \"jobs/report/b.h\"\n", nullptr},
-           {"jobs/predict/a.cc", "#include \"jobs/library/b.h\"\n", "jobs/predict may not know jobs/library"},
+           {"api/a.cc", "#include \"arbalest/error.h\"\n#include \"report/b.h\"\n", nullptr},
+           {"predict/a.cc", "#include \"api/b.h\"\n", "predict may not know api"},
            {"cli/a.cc", "#include \"arbalest/error.h\"\n", "the public headers are for other programs"},
-           {"jobs/library/arbalest/a.h", "#include <vector>\n#include \"arbalest/error.h\"\n", nullptr},
-           {"jobs/library/arbalest/a.h", "#include \"engine/error.h\"\n", "only the standard library and public"},
-           {"jobs/library/arbalest/a.h", "#include <fmt/format.h>\n", "only the standard library and public"},
+           {"api/arbalest/a.h", "#include <vector>\n#include \"arbalest/error.h\"\n", nullptr},
+           {"api/arbalest/a.h", "#include \"engine/base/error.h\"\n", "only the standard library and public"},
+           {"api/arbalest/a.h", "#include <fmt/format.h>\n", "only the standard library and public"},
            {"engine/a.cc", "// #include \"jobs/b.h\"\n/*\n#include \"jobs/c.h\"\n*/\n", nullptr},
        }) {
     check(example);
@@ -136,21 +141,21 @@ TEST_CASE("architecture: vendor headers and the schema are included in their fol
            {"engine/process/mpi/a.cc", "#include <mpi.h>\n", nullptr},
            {"sma/a.cc", "#include <mpi.h>\n", "belongs to engine/process/mpi"},
            {"engine/process/a.cc", "#include <mpi.h>\n", "belongs to engine/process/mpi"},
-           {"jobs/options/text/a.cc", "#include <google/protobuf/text_format.h>\n", nullptr},
-           {"jobs/options/readers/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options/text"},
+           {"options/text/a.cc", "#include <google/protobuf/text_format.h>\n", nullptr},
+           {"options/readers/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to options/text"},
            {"dataflow/input/images/a.cc", "#include <png.h>\n", nullptr},
            {"dataflow/input/images/a.cc", "#include <webp/decode.h>\n", nullptr},
            {"dataflow/input/formats/a.cc", "#include <webp/decode.h>\n", "belongs to dataflow/input/images"},
            {"dataflow/input/formats/a.cc", "#include <png.h>\n", "belongs to dataflow/input/images"},
-           {"jobs/run/learners/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to jobs/options"},
-           {"jobs/run/learners/a.cc", "#include \"jobs/report/b.h\"\n", "jobs/run may not know jobs/report"},
-           {"jobs/checkpoint/a.cc", "#include <xxhash.h>\n", nullptr},
-           {"jobs/run/a.cc", "#include <xxhash.h>\n", "belongs to jobs/checkpoint"},
+           {"train/learners/a.cc", "#include <google/protobuf/text_format.h>\n", "belongs to options"},
+           {"train/learners/a.cc", "#include \"report/b.h\"\n", "train may not know report"},
+           {"checkpoint/a.cc", "#include <xxhash.h>\n", nullptr},
+           {"train/a.cc", "#include <xxhash.h>\n", "belongs to checkpoint"},
            {"scheduler/a.cc", "#include <google/protobuf/message.h>\n", "protobuf belongs to"},
            {"dataflow/models/a.cc", "#include \"arbalest/v1/model.pb.h\"\n", nullptr},
            {"dataflow/a.cc", "#include \"arbalest/v1/model.pb.h\"\n", "belongs to dataflow/models"},
-           {"dataflow/models/a.cc", "#include \"arbalest/v1/job.pb.h\"\n", "belongs to jobs, cli"},
-           {"learners/a.cc", "#include \"arbalest/v1/job.pb.h\"\n", "belongs to jobs, cli"},
+           {"dataflow/models/a.cc", "#include \"arbalest/v1/job.pb.h\"\n", "belongs to api, checkpoint"},
+           {"learners/a.cc", "#include \"arbalest/v1/job.pb.h\"\n", "belongs to api, checkpoint"},
        }) {
     check(example);
   }
@@ -181,6 +186,20 @@ TEST_CASE("architecture: conditionals on CUDA, the environment, thread-locals an
        }) {
     check(example);
   }
+}
+
+TEST_CASE("architecture: folders that include each other are found") {
+  FolderGraph graph;
+  graph.add("a/x.cc", "#include \"a/y.h\"\n#include \"a/b/x.h\"\n// #include \"c/d/x.h\"\n#include <a/e.h>\n");
+  graph.add("a/b/x.h", "#include \"c/x.h\"\n");
+  graph.add("c/x.h", "#include \"c/d/x.h\"\n");
+  CHECK(graph.circle().empty());
+  graph.add("c/d/x.h", "#include \"a/b/y.h\"\n");
+  CHECK(graph.circle() == std::vector<std::string>{"a/b", "c", "c/d"});
+  FolderGraph child;
+  child.add("a/x.cc", "#include \"a/b/x.h\"\n");
+  child.add("a/b/x.h", "#include \"a/y.h\"\n");
+  CHECK(child.circle() == std::vector<std::string>{"a", "a/b"});
 }
 
 TEST_CASE("architecture: long functions are found") {
@@ -227,10 +246,10 @@ TEST_CASE("architecture: only listed files wait for a device") {
 TEST_CASE("architecture: only schemes, jobs and the choice of a round ask how replicas are coupled") {
   const std::string text = "if (c == sma::Coupling::kPull) return;\n";
   CHECK(check_source("sma/a.cc", text).empty());
-  CHECK(check_source("jobs/options/a.cc", text).empty());
+  CHECK(check_source("options/a.cc", text).empty());
   CHECK(check_source("scheduler/rounds/make_round.cc", text).empty());
   CHECK_THAT(describe(check_source("scheduler/scheduler.cc", text)), ContainsSubstring("how replicas are coupled"));
-  CHECK_THAT(describe(check_source("jobs/run/a.cc", text)), ContainsSubstring("how replicas are coupled"));
+  CHECK_THAT(describe(check_source("train/a.cc", text)), ContainsSubstring("how replicas are coupled"));
 }
 
 TEST_CASE("architecture: long files and unfinished work are found") {

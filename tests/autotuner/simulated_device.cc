@@ -81,20 +81,13 @@ double uniform(std::mt19937_64& random, double low, double high) {
 
 std::string name_of(Family family) {
   switch (family) {
-    case Family::kUnimodal:
-      return "unimodal";
-    case Family::kPlateau:
-      return "plateau";
-    case Family::kNoisy:
-      return "noisy";
-    case Family::kTwoPeaks:
-      return "two peaks";
-    case Family::kDrifting:
-      return "drifting";
-    case Family::kStragglers:
-      return "stragglers";
-    case Family::kCliff:
-      break;
+    case Family::kUnimodal: return "unimodal";
+    case Family::kPlateau: return "plateau";
+    case Family::kNoisy: return "noisy";
+    case Family::kTwoPeaks: return "two peaks";
+    case Family::kDrifting: return "drifting";
+    case Family::kStragglers: return "stragglers";
+    case Family::kCliff: break;
   }
   return "cliff";
 }
@@ -108,16 +101,12 @@ SimulatedDevice draw(Family family, std::mt19937_64& random, const std::vector<a
     case Family::kUnimodal:
       device.throughput = steady(uniform(random, 0.0, 2.0) < 1.0 ? draw_law(random, last) : draw_tent(random, last));
       break;
-    case Family::kPlateau:
-      device.throughput = steady(draw_plateau(random, last));
-      break;
+    case Family::kPlateau: device.throughput = steady(draw_plateau(random, last)); break;
     case Family::kNoisy:
       device.noise = 0.10;
       device.throughput = steady(draw_one_peak(random, last));
       break;
-    case Family::kTwoPeaks:
-      device.throughput = steady(draw_two_peaks(random, last));
-      break;
+    case Family::kTwoPeaks: device.throughput = steady(draw_two_peaks(random, last)); break;
     case Family::kDrifting: {
       const Shape from = draw_one_peak(random, last);
       const Shape to = draw_one_peak(random, last);

@@ -4,15 +4,15 @@
 #include <cstring>
 #include <numeric>
 
-#include "engine/error.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/session.h"
+#include "engine/base/error.h"
+#include "options/loading/load_job.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/read_example.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/training_rig.h"
+#include "train/session/session.h"
 
 namespace {
 

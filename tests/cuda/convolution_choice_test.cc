@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda_devices.h"
-#include "engine/error.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/base/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 

@@ -1,8 +1,8 @@
 // Error messages for a GPU that is missing, too old or full.
 #include <functional>
 
-#include "engine/cuda_devices.h"
-#include "engine/error.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/base/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/small_training.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/cuda_devices.h"
+#include "engine/backends/cuda_devices.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 #include "tests/support/subprocess.h"

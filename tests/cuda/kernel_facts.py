@@ -110,10 +110,10 @@ def parse_accesses(lines):
 
 def block_sizes():
     """Returns the usual threads per block, and a dict of kernels with another number."""
-    text = (ROOT / "engine/cuda/device/launch.h").read_text()
+    text = (ROOT / "engine/cuda/runtime/launch.h").read_text()
     usual = re.search(r"constexpr int kThreads = (\d+);", text)
     if not usual:
-        raise Failure("engine/cuda/device/launch.h: no `constexpr int kThreads` any more; teach kernel_facts.py where it is")
+        raise Failure("engine/cuda/runtime/launch.h: no `constexpr int kThreads` any more; teach kernel_facts.py where it is")
     return int(usual.group(1)), {"report_position: report": 32}  # one warp
 
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/stream_observer.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"

@@ -1,13 +1,13 @@
 // Training on a GPU that is too small for the usual number of learners.
-#include "engine/devices.h"
-#include "engine/error.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/session.h"
-#include "jobs/run/trainer.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
+#include "options/loading/load_job.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
+#include "train/inspection.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace {
 

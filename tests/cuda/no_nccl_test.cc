@@ -1,8 +1,8 @@
 // A build without NCCL: one GPU works, and for two GPUs the error says what is missing.
 #include <algorithm>
 
-#include "engine/error.h"
-#include "engine/versions.h"
+#include "engine/backends/versions.h"
+#include "engine/base/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/small_training.h"
 

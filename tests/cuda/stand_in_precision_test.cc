@@ -1,12 +1,12 @@
 // Memory of jobs in BF16 and its estimate.
-#include "engine/precision.h"
+#include "engine/base/precision.h"
 
-#include "jobs/options/load_job.h"
-#include "jobs/report/inspection/inspection_report.h"
-#include "jobs/run/inspection.h"
 #include "learners/learner_pool.h"
+#include "options/loading/load_job.h"
+#include "report/inspection/inspection_report.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
+#include "train/inspection.h"
 
 namespace arbalest::tests {
 namespace {

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/cuda/device/collective.h"
+#include "engine/cuda/runtime/collective.h"
 #include "engine/process/all_gather.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/process_rig.h"

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <atomic>
 
-#include "engine/error.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/learners/tuned_changes.h"
-#include "jobs/run/session.h"
-#include "jobs/run/trainer.h"
+#include "engine/base/error.h"
+#include "options/loading/load_job.h"
 #include "tests/cuda/resizing.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/source_directory.h"
+#include "train/learners/tuned_changes.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 #include "tests/cuda/failing_gpus.h"
 #include "tests/cuda_stand_in/stand_in.h"

@@ -1,5 +1,5 @@
 // Training on the stand-in of CUDA's libraries, which can test more than a GPU: any order of streams, and faults.
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/small_training.h"
 

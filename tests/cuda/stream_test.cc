@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/support/catch.h"
 

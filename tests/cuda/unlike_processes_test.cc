@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "engine/process/world.h"
-#include "jobs/run/processes/shared_job.h"
 #include "tests/cuda_stand_in/stand_in.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
+#include "train/processes/shared_job.h"
 
 namespace arbalest::tests {
 namespace {

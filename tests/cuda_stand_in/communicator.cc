@@ -28,15 +28,10 @@ void read_elements(const Part& part, int own, int rank, const float* elements) {
   const auto from_rank = static_cast<std::size_t>(rank);
   const float* const piece = elements + static_cast<std::size_t>(own) * part.count;
   switch (part.kind) {
-    case CallKind::kAllGather:
-      std::copy_n(elements, part.count, part.to + from_rank * part.count);
-      return;
-    case CallKind::kAllToAll:
-      std::copy_n(piece, part.count, part.received[from_rank]);
-      return;
+    case CallKind::kAllGather: std::copy_n(elements, part.count, part.to + from_rank * part.count); return;
+    case CallKind::kAllToAll: std::copy_n(piece, part.count, part.received[from_rank]); return;
     case CallKind::kAllReduce:
-    case CallKind::kReduceScatter:
-      break;
+    case CallKind::kReduceScatter: break;
   }
   const float* const addends = part.kind == CallKind::kAllReduce ? elements : piece;
   for (std::size_t i = 0; i < part.count; ++i) part.to[i] = rank == 0 ? addends[i] : part.to[i] + addends[i];
@@ -105,14 +100,10 @@ ncclResult_t enqueue_all(const std::vector<Issued>& calls) {
 
 const char* name_of(CallKind kind) {
   switch (kind) {
-    case CallKind::kAllReduce:
-      return "ncclAllReduce";
-    case CallKind::kAllGather:
-      return "ncclAllGather";
-    case CallKind::kReduceScatter:
-      return "ncclReduceScatter";
-    case CallKind::kAllToAll:
-      break;
+    case CallKind::kAllReduce: return "ncclAllReduce";
+    case CallKind::kAllGather: return "ncclAllGather";
+    case CallKind::kReduceScatter: return "ncclReduceScatter";
+    case CallKind::kAllToAll: break;
   }
   return "ncclSend and ncclRecv";
 }

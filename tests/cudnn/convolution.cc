@@ -12,12 +12,9 @@ std::string text(const engine::Extent2d& extent) { return fmt::format("{}x{}", e
 
 const char* to_string(Pass pass) {
   switch (pass) {
-    case Pass::kForward:
-      return "forward";
-    case Pass::kWeightGradient:
-      return "weight gradient";
-    case Pass::kInputGradient:
-      break;
+    case Pass::kForward: return "forward";
+    case Pass::kWeightGradient: return "weight gradient";
+    case Pass::kInputGradient: break;
   }
   return "input gradient";
 }

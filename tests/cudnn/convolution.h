@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "engine/cuda/layout/layout.h"
+#include "engine/base/precision.h"
+#include "engine/base/shape.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/ops/window.h"
-#include "engine/precision.h"
-#include "engine/shape.h"
 
 namespace arbalest::tests::cudnn {
 

@@ -2,7 +2,7 @@
 // Exit codes: 0 done, 2 usage, 3 the file is invalid, 4 skipped (cuDNN is missing or too old).
 #include <cstdio>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/cudnn/convolution_table.h"
 #include "tests/cudnn/device_properties.h"
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/cudnn/convolution_table.h"
 #include "tests/cudnn/device_properties.h"
 #include "tests/cudnn/zoo_convolutions.h"

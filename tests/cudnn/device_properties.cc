@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::tests::cudnn {
 
@@ -57,14 +57,10 @@ constexpr std::array kProperties = {
 
 const char* words(Form form) {
   switch (form) {
-    case Form::kPositive:
-      return "a whole number above 0";
-    case Form::kNumber:
-      return "a whole number of at least 0";
-    case Form::kThree:
-      return "a list of three whole numbers above 0";
-    case Form::kText:
-      break;
+    case Form::kPositive: return "a whole number above 0";
+    case Form::kNumber: return "a whole number of at least 0";
+    case Form::kThree: return "a list of three whole numbers above 0";
+    case Form::kText: break;
   }
   return "a text";
 }
@@ -75,15 +71,12 @@ bool is_at_least(const nlohmann::json& value, std::int64_t least) {
 
 bool has_form(const nlohmann::json& value, Form form) {
   switch (form) {
-    case Form::kPositive:
-      return is_at_least(value, 1);
-    case Form::kNumber:
-      return is_at_least(value, 0);
+    case Form::kPositive: return is_at_least(value, 1);
+    case Form::kNumber: return is_at_least(value, 0);
     case Form::kThree:
       return value.is_array() && value.size() == 3 &&
              std::ranges::all_of(value, [](const nlohmann::json& item) { return is_at_least(item, 1); });
-    case Form::kText:
-      break;
+    case Form::kText: break;
   }
   return value.is_string();
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/backends/devices.h"
 #include "engine/cuda/convolution/one_sided_padding.h"
-#include "engine/devices.h"
 
 namespace arbalest::tests::cudnn {
 

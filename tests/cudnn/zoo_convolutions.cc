@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 #include "tests/cudnn/noting_device.h"
 #include "tests/support/zoo_layers.h"
 

@@ -9,7 +9,7 @@
 #include "dataflow/layers/images/padded_shortcut.h"
 #include "dataflow/layers/images/pool2d.h"
 #include "dataflow/layers/outputs/classification.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_run.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dataflow/input/batches/random_sequence.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "dataflow/input/images/stored_images.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_example.h"

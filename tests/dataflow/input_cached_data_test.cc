@@ -5,8 +5,8 @@
 
 #include "dataflow/input/batches/batch_order.h"
 #include "dataflow/input/images/stored_images.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_example.h"
 

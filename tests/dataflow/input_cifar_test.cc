@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_root.h"
 #include "tests/support/read_example.h"

@@ -14,8 +14,8 @@
 #include "dataflow/input/example.h"
 #include "dataflow/input/formats/ratings.h"
 #include "dataflow/input/images/stored_images.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/host/pool.h"
 #include "tests/support/catch.h"
 

@@ -7,7 +7,7 @@
 
 #include "dataflow/input/images/framing.h"
 #include "dataflow/input/images/resample.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
 

@@ -5,8 +5,8 @@
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "dataflow/input/images/encoded_images.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"
 #include "tests/support/image_writer.h"

@@ -18,7 +18,7 @@
 #include "dataflow/input/formats/npy.h"
 #include "dataflow/input/formats/npy_array.h"
 #include "dataflow/input/formats/ratings.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/memory_budget.h"
 #include "tests/support/address_space_limit.h"
 #include "tests/support/catch.h"

@@ -9,7 +9,7 @@
 
 #include "dataflow/input/formats/records/crc32c.h"
 #include "dataflow/input/formats/records/record_file.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tensorflow/example.pb.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"

@@ -1,5 +1,5 @@
 // Tests the choice of validation examples, and how datasets are divided and joined.
-#include "dataflow/input/validation_split.h"
+#include "dataflow/input/derived/validation_split.h"
 
 #include <algorithm>
 #include <bit>
@@ -8,10 +8,10 @@
 #include <set>
 
 #include "dataflow/input/batches/batch_order.h"
+#include "dataflow/input/derived/joined_dataset.h"
 #include "dataflow/input/example.h"
 #include "dataflow/input/formats/ratings.h"
 #include "dataflow/input/images/stored_images.h"
-#include "dataflow/input/joined_dataset.h"
 #include "tests/support/catch.h"
 #include "tests/support/read_example.h"
 #include "tests/support/source_directory.h"

@@ -5,9 +5,9 @@
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/images/conv2d.h"
 #include "dataflow/layers/outputs/classification.h"
-#include "dataflow/plan.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "dataflow/memory/plan.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 
 namespace {

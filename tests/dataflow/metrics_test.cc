@@ -1,5 +1,5 @@
 // Metrics: their names and sums in a graph, and the values that follow from the sums.
-#include "dataflow/metrics.h"
+#include "dataflow/layers/metrics.h"
 
 #include <cmath>
 #include <type_traits>

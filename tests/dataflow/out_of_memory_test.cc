@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/collective.h"
-#include "engine/devices.h"
-#include "engine/error.h"
 #include "engine/host/pool.h"
 #include "tests/support/catch.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_run.h"

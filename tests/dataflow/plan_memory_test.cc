@@ -1,6 +1,6 @@
 // Memory of bfloat16 plans. tests/training/learner_memory_test.cc tests float32 plans.
-#include "dataflow/plan.h"
-#include "engine/devices.h"
+#include "dataflow/memory/plan.h"
+#include "engine/backends/devices.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

@@ -1,5 +1,5 @@
 // Plans on the CPU device: whole-model gradients by central differences, arenas, parameter layouts, initial values.
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 
 #include <cmath>
 #include <cstring>
@@ -14,7 +14,7 @@
 #include "dataflow/layers/images/pool2d.h"
 #include "dataflow/layers/outputs/classification.h"
 #include "dataflow/layers/outputs/softmax.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/zoo_layers.h"
 

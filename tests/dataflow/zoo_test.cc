@@ -6,10 +6,10 @@
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/model.pb.h"
+#include "dataflow/memory/plan.h"
 #include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
-#include "dataflow/plan.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

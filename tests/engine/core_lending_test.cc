@@ -1,6 +1,6 @@
 // A waiting thread lends its core. The borrower first binds itself to another core, so that only lending can move it.
 // Then it checks its core until it has moved. The time limit of the checks only matters for a failing test.
-#include "engine/cpu/device/core_lending.h"
+#include "engine/cpu/runtime/core_lending.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "engine/cpu/device/stream.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
+#include "engine/cpu/runtime/stream.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

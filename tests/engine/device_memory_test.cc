@@ -8,8 +8,8 @@
 #include <fstream>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::engine {

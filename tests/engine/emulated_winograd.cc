@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/engine/emulated_kernels.h"
 #include "tests/engine/winograd_run.h"
 

@@ -1,5 +1,5 @@
 // Exceptions of oneDNN, oneTBB and the system on host threads reach callers as engine::Error.
-#include "engine/cpu/device/errors.h"
+#include "engine/cpu/runtime/errors.h"
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 
 #include <dnnl.hpp>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 

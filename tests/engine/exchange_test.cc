@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 #include "engine/passes/step_parameters.h"
 #include "engine/process/world.h"

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "engine/base/error.h"
 #include "engine/elementwise/augmentation.h"
-#include "engine/error.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"

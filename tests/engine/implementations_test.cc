@@ -1,8 +1,8 @@
 // Tests that operators get oneDNN's fast kernels, never its reference loops.
+#include "engine/base/error.h"
 #include "engine/cpu/lanes/kernels.h"
 #include "engine/cpu/lanes/lanes.h"
 #include "engine/cpu/onednn/primitives.h"
-#include "engine/error.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/catch.h"
 

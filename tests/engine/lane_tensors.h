@@ -5,10 +5,10 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
+#include "engine/base/shape.h"
 #include "engine/cpu/lanes/kernels.h"
 #include "engine/elementwise/bfloat16.h"
-#include "engine/shape.h"
 #include "tests/engine/operator_run.h"
 
 namespace arbalest::tests {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 #include "engine/cpu/lanes/direct_convolution.h"
 #include "engine/cpu/onednn/layout.h"
 #include "tests/engine/emulated_kernels.h"

@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/engine/operator_run.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"

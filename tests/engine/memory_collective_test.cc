@@ -1,6 +1,6 @@
 // The order of additions in the in-memory all-reduce. tests/training/collective_test.cc tests the rest.
+#include "engine/backends/devices.h"
 #include "engine/collective.h"
-#include "engine/devices.h"
 #include "tests/engine/replicas.h"
 #include "tests/support/catch.h"
 

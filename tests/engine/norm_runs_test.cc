@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 #include "engine/cpu/normalization/runs.h"
 #include "engine/elementwise/bfloat16.h"
 #include "tests/engine/emulated_kernels.h"

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/elementwise/bfloat16.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"

@@ -1,10 +1,10 @@
 // Tests which devices support which precision.
-#include "engine/precision.h"
+#include "engine/base/precision.h"
 
 #include <string>
 #include <vector>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {

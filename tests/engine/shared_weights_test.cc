@@ -1,12 +1,12 @@
 // Hogwild's passes: a copy of the shared weights, and a step on them.
-#include "engine/passes/shared_weights.h"
+#include "engine/shared_weights.h"
 
 #include <algorithm>
 #include <memory>
 #include <set>
 #include <vector>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/engine/update_vectors.h"
 #include "tests/support/catch.h"
 

@@ -1,6 +1,6 @@
 // Streams, events and recordings. No test reads a clock. If the order matters, a latch holds a task until the test has
 // checked that a later task has not run yet.
-#include "engine/cpu/device/stream.h"
+#include "engine/cpu/runtime/stream.h"
 
 #include <future>
 #include <latch>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/completions.h"
 #include "engine/stream_observer.h"
 #include "tests/support/catch.h"

@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/error.h"
-#include "jobs/fetch/fetch.h"
-#include "jobs/messages/exit_codes.h"
+#include "engine/base/error.h"
+#include "fetch/fetch.h"
+#include "messages/exit_codes.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Input: a job file, which is parsed and checked, its model's shapes included.
-#include "jobs/options/load_job.h"
+#include "options/loading/load_job.h"
 #include "tests/fuzz/refused.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,6 +1,6 @@
 // Input: 's' and a manifest that gets a right checksum line, or another byte and a manifest as it is.
-#include "jobs/checkpoint/manifest.h"
-#include "jobs/checkpoint/xxh3.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/xxh3.h"
 #include "tests/fuzz/refused.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -2,8 +2,8 @@
 #include <set>
 #include <string>
 
-#include "jobs/interchange/import/onnx_file.h"
-#include "jobs/interchange/import/onnx_import.h"
+#include "interchange/import/onnx_file.h"
+#include "interchange/import/onnx_import.h"
 #include "tests/fuzz/input_directory.h"
 #include "tests/fuzz/refused.h"
 

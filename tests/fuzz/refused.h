@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <initializer_list>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::fuzz {
 

@@ -1,7 +1,7 @@
 // Input: a safetensors file.
 #include <cstring>
 
-#include "jobs/export/safetensors.h"
+#include "saved_model/safetensors.h"
 #include "tests/fuzz/refused.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -67,15 +67,9 @@ class Mutator {
       case 1:
         if (!bytes.empty()) bytes[at] = unusual();
         break;
-      case 2:
-        bytes.insert(position, 1 + below(8), unusual());
-        break;
-      case 3:
-        bytes.erase(position, position + static_cast<std::ptrdiff_t>(length));
-        break;
-      case 4:
-        bytes.resize(at);
-        break;
+      case 2: bytes.insert(position, 1 + below(8), unusual()); break;
+      case 3: bytes.erase(position, position + static_cast<std::ptrdiff_t>(length)); break;
+      case 4: bytes.resize(at); break;
       default: {  // a part of another seed
         const Bytes& other = seeds_[below(seeds_.size())];
         const std::size_t from = below(other.size());

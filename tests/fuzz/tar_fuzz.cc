@@ -2,8 +2,8 @@
 #include <fstream>
 #include <set>
 
-#include "jobs/export/sha256.h"
-#include "jobs/fetch/tar_archive.h"
+#include "fetch/tar_archive.h"
+#include "saved_model/sha256.h"
 #include "tests/fuzz/input_directory.h"
 #include "tests/fuzz/refused.h"
 

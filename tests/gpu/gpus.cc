@@ -1,6 +1,6 @@
 #include <string>
 
-#include "engine/cuda_devices.h"
+#include "engine/backends/cuda_devices.h"
 #include "tests/cuda/gpus.h"
 #include "tests/support/skip.h"
 #include "tests/support/test_device.h"

@@ -1,6 +1,6 @@
 // Skips the test cases of a program for real GPUs if there is no GPU, and prints the reason.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
-#include "engine/cuda_devices.h"
+#include "engine/backends/cuda_devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 

@@ -20,17 +20,17 @@
 
 #include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/input/example.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/host/pool.h"
-#include "jobs/export/atomic_file.h"
-#include "jobs/export/model_description.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/options/evaluation_job.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/data/dataset_loading.h"
-#include "jobs/run/weights/describe_model.h"
-#include "jobs/run/weights/saved_model.h"
 #include "learners/inference_runner.h"
+#include "options/loading/evaluation_job.h"
+#include "options/loading/load_job.h"
+#include "saved_model/atomic_file.h"
+#include "saved_model/model_description.h"
+#include "saved_model/safetensors.h"
+#include "train/data/dataset_loading.h"
+#include "train/weights/describe_model.h"
+#include "train/weights/saved_model.h"
 
 namespace arbalest::tests {
 

@@ -1,5 +1,5 @@
 // Tests which number of learners counts as the first to reach an accuracy.
-#include "jobs/study/accuracy_report.h"
+#include "study/accuracy_report.h"
 
 #include "tests/support/catch.h"
 

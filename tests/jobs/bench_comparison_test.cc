@@ -2,11 +2,11 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/bench/bench_charts.h"
-#include "jobs/study/bench/bench_mllog.h"
-#include "jobs/study/bench/bench_page.h"
-#include "jobs/study/bench/bench_report.h"
-#include "jobs/study/bench/bench_tables.h"
+#include "study/bench/bench_charts.h"
+#include "study/bench/bench_mllog.h"
+#include "study/bench/bench_page.h"
+#include "study/bench/bench_report.h"
+#include "study/bench/bench_tables.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

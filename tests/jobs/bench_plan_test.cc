@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/study/bench/bench_plan.h"
+#include "engine/base/error.h"
+#include "study/bench/bench_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
 

@@ -1,5 +1,5 @@
 // What a bench says about the processor time of its runs.
-#include "jobs/study/bench/bench_processor.h"
+#include "study/bench/bench_processor.h"
 
 #include <unistd.h>
 
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/bench/bench_page.h"
-#include "jobs/study/bench/bench_report.h"
-#include "jobs/study/bench/bench_tables.h"
-#include "jobs/study/child_process.h"
+#include "study/bench/bench_page.h"
+#include "study/bench/bench_report.h"
+#include "study/bench/bench_tables.h"
+#include "study/child_process.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/bench/bench_mllog.h"
-#include "jobs/study/bench/bench_page.h"
-#include "jobs/study/bench/bench_report.h"
-#include "jobs/study/svg_chart.h"
+#include "study/bench/bench_mllog.h"
+#include "study/bench/bench_page.h"
+#include "study/bench/bench_report.h"
+#include "study/svg_chart.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

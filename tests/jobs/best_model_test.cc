@@ -1,15 +1,15 @@
 // Tests which model best.safetensors holds when a run goes on.
-#include "jobs/checkpoint/best_model.h"
+#include "checkpoint/best_model.h"
 
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/learner_files.h"
-#include "jobs/checkpoint/saved_run.h"
-#include "jobs/export/safetensors.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/learner_files.h"
+#include "checkpoint/saved_run.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "jobs/report/console_reporter.h"
+#include "report/console_reporter.h"
 
 namespace arbalest::jobs {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <random>
 
-#include "engine/error.h"
-#include "jobs/checkpoint/xxh3.h"
+#include "checkpoint/xxh3.h"
+#include "engine/base/error.h"
 #include "tests/jobs/checkpoint_rig.h"
 #include "tests/support/fault_count.h"
 

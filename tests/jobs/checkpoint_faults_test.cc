@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "engine/error.h"
-#include "jobs/messages/exit_codes.h"
+#include "engine/base/error.h"
+#include "messages/exit_codes.h"
 #include "tests/jobs/checkpoint_rig.h"
 #include "tests/jobs/traced_probe.h"
 #include "tests/support/fault_count.h"

@@ -1,8 +1,8 @@
 // The files of a checkpoint when all goes well.
 #include <bit>
 
-#include "engine/error.h"
-#include "jobs/checkpoint/xxh3.h"
+#include "checkpoint/xxh3.h"
+#include "engine/base/error.h"
 #include "tests/jobs/checkpoint_rig.h"
 
 namespace arbalest::jobs {

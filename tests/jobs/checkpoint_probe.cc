@@ -10,10 +10,10 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/error.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/checkpoint/checkpoint_writer.h"
-#include "jobs/messages/exit_codes.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/checkpoint_writer.h"
+#include "engine/base/error.h"
+#include "messages/exit_codes.h"
 #include "tests/jobs/small_checkpoint.h"
 
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/checkpoint_store.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_store.h"
 #include "tests/jobs/small_checkpoint.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"

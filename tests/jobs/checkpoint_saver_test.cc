@@ -1,15 +1,15 @@
 // The policy of checkpoints, and the best model.
-#include "jobs/checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_saver.h"
 
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "jobs/checkpoint/best_model.h"
-#include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/export/safetensors.h"
+#include "checkpoint/best_model.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_store.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/jobs/checkpoint_rig.h"
 #include "tests/support/fault_count.h"
 

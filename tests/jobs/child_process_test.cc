@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "engine/error.h"
-#include "jobs/study/child_process.h"
+#include "engine/base/error.h"
+#include "study/child_process.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,13 +1,13 @@
 // Names of classes: those of the job, those beside the data, and wrong ones.
-#include "jobs/run/data/class_names.h"
+#include "train/data/class_names.h"
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/checkpoint/job/job_changes.h"
+#include "checkpoint/job/job_changes.h"
+#include "engine/base/error.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

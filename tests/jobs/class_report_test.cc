@@ -1,4 +1,4 @@
-#include "jobs/report/class_report.h"
+#include "report/class_report.h"
 
 #include <limits>
 #include <string>

@@ -1,13 +1,13 @@
 // Which class has which number, folder and name, and names in another order than the classes.
-#include "jobs/run/data/class_table.h"
+#include "train/data/class_table.h"
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/messages/class_order.h"
+#include "engine/base/error.h"
+#include "messages/class_order.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

@@ -8,18 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/export/safetensors.h"
-#include "jobs/options/evaluation_job.h"
-#include "jobs/options/load_job.h"
-#include "jobs/predict/described_model.h"
-#include "jobs/run/data/dataset_verification.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/processes/shared_job.h"
-#include "jobs/run/session.h"
-#include "jobs/run/sparse/factorization_model.h"
-#include "jobs/run/sparse/memory_advice.h"
-#include "jobs/run/trainer.h"
+#include "options/loading/evaluation_job.h"
+#include "options/loading/load_job.h"
+#include "predict/described_model.h"
+#include "saved_model/safetensors.h"
 #include "tests/jobs/recorded_run.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
@@ -27,6 +19,13 @@
 #include "tests/support/ratings_writer.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
+#include "train/data/dataset_verification.h"
+#include "train/inspection.h"
+#include "train/processes/shared_job.h"
+#include "train/session/session.h"
+#include "train/sparse/factorization_model.h"
+#include "train/sparse/memory_advice.h"
+#include "train/train.h"
 
 namespace arbalest::jobs {
 

@@ -1,4 +1,4 @@
-#include "jobs/options/text/field_documentation.h"
+#include "options/text/field_documentation.h"
 
 #include <google/protobuf/descriptor.h>
 

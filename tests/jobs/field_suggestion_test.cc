@@ -1,5 +1,5 @@
 // Suggestions for names that the schema does not have.
-#include "jobs/options/text/field_suggestion.h"
+#include "options/text/field_suggestion.h"
 
 #include "tests/jobs/job_text.h"
 

@@ -1,12 +1,12 @@
 // Matching a file of weights with a model: what is loaded, and the message about what does not fit.
-#include "jobs/run/weights/initial_weights.h"
+#include "train/weights/initial_weights.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
 #include "dataflow/parameter_rules.h"
-#include "jobs/export/safetensors.h"
+#include "saved_model/safetensors.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/options/load_job.h"
+#include "engine/base/error.h"
+#include "options/loading/load_job.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

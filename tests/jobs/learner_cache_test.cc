@@ -1,5 +1,5 @@
 // The cache of numbers of learners that `arbalest tune` has found.
-#include "jobs/run/learners/learner_cache.h"
+#include "train/learners/learner_cache.h"
 
 #include <sys/stat.h>
 

@@ -1,13 +1,13 @@
 // The description of a model: what to_metadata() writes, description_in() reads back, and refuses if it is damaged.
-#include "jobs/export/model_description.h"
+#include "saved_model/model_description.h"
 
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/run/weights/describe_model.h"
+#include "engine/base/error.h"
 #include "tests/jobs/job_text.h"
+#include "train/weights/describe_model.h"
 
 namespace arbalest::jobs {
 

@@ -1,4 +1,4 @@
-#include "jobs/options/parameters/name_pattern.h"
+#include "options/parameters/name_pattern.h"
 
 #include "tests/support/catch.h"
 

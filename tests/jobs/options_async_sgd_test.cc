@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "jobs/options/readers/schedule_check.h"
+#include "options/readers/schedule_check.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

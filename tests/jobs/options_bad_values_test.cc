@@ -1,7 +1,7 @@
 // Jobs with valid syntax and invalid values.
 #include <fmt/format.h>
 
-#include "engine/cuda_devices.h"
+#include "engine/backends/cuda_devices.h"
 #include "engine/host/topology.h"
 #include "tests/jobs/job_text.h"
 

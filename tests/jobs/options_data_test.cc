@@ -1,11 +1,11 @@
 // The data of a job: defaults, checks, and its resolved text.
-#include "jobs/options/job_options.h"
+#include "options/job_options.h"
 
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "jobs/checkpoint/job/job_changes.h"
+#include "checkpoint/job/job_changes.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

@@ -1,7 +1,7 @@
 // A job says what happens when training diverges or stops improving, and how often copies are compared.
 #include <algorithm>
 
-#include "jobs/options/divergence/divergence_reader.h"
+#include "options/divergence/divergence_reader.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

@@ -1,8 +1,8 @@
 // Reads a run's job on a machine other than the one that trained it.
 #include "dataflow/split/split_graph.h"
 #include "engine/host/topology.h"
-#include "jobs/options/evaluation_job.h"
-#include "jobs/options/readers/learners_reader.h"
+#include "options/loading/evaluation_job.h"
+#include "options/readers/learners_reader.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,7 +1,7 @@
 // Jobs that train matrix factorization by hogwild: defaults, checks, and the resolved text.
 #include <variant>
 
-#include "engine/update_rule.h"
+#include "engine/base/update_rule.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

@@ -1,7 +1,7 @@
 // Jobs whose number of learners doubles while they run.
 #include <utility>
 
-#include "jobs/options/readers/learners_reader.h"
+#include "options/readers/learners_reader.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

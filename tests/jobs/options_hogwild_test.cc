@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/run/processes/shared_job.h"
 #include "tests/jobs/job_text.h"
 #include "tests/process/ranks.h"
 #include "tests/support/skip.h"
 #include "tests/support/source_directory.h"
+#include "train/processes/shared_job.h"
 
 namespace arbalest::jobs {
 

@@ -1,9 +1,9 @@
 // The number of learners in a job: a number, bounds, or a schedule.
-#include "jobs/options/readers/learners_reader.h"
+#include "options/readers/learners_reader.h"
 
 #include <tuple>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

@@ -1,5 +1,5 @@
 // Numbers with a leading zero, which protobuf 3.21 reads as octal.
-#include "jobs/options/parsed_job.h"
+#include "options/loading/parsed_job.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

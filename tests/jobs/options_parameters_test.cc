@@ -3,7 +3,7 @@
 #include <map>
 
 #include "dataflow/parameter_rules.h"
-#include "jobs/options/throughput_key.h"
+#include "options/throughput_key.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

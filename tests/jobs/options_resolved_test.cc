@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "arbalest/v1/zoo.pb.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/host/topology.h"
-#include "jobs/options/readers/learners_reader.h"
-#include "jobs/options/text/field_documentation.h"
+#include "options/readers/learners_reader.h"
+#include "options/text/field_documentation.h"
 #include "tests/jobs/job_text.h"
 #include "tests/jobs/same_synchronization.h"
 #include "tests/support/source_directory.h"

@@ -5,8 +5,8 @@
 
 #include "dataflow/split/split_graph.h"
 #include "engine/host/topology.h"
-#include "jobs/options/parsed_job.h"
-#include "jobs/options/split/split_check.h"
+#include "options/loading/parsed_job.h"
+#include "options/split/split_check.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/skip.h"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "jobs/options/readers/learners_reader.h"
-#include "jobs/options/readers/schedule_check.h"
+#include "options/readers/learners_reader.h"
+#include "options/readers/schedule_check.h"
 #include "tests/jobs/job_text.h"
 
 namespace arbalest::jobs {

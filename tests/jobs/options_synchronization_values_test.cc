@@ -1,5 +1,5 @@
 // The values of `synchronization`: their defaults, the options they set, and their resolved text.
-#include "jobs/options/text/field_documentation.h"
+#include "options/text/field_documentation.h"
 #include "tests/jobs/job_text.h"
 #include "tests/jobs/same_synchronization.h"
 #include "tests/support/source_directory.h"

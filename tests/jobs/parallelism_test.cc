@@ -2,12 +2,12 @@
 // numbers are worked out by hand.
 #include <algorithm>
 
-#include "jobs/report/inspection/parallelism_report.h"
-#include "jobs/run/parallelism/layer_costs.h"
-#include "jobs/run/parallelism/parallelism_costs.h"
-#include "jobs/run/parallelism/speeds.h"
+#include "report/inspection/parallelism_report.h"
 #include "tests/jobs/job_text.h"
 #include "tests/support/catch.h"
+#include "train/parallelism/layer_costs.h"
+#include "train/parallelism/parallelism_costs.h"
+#include "train/parallelism/speeds.h"
 
 namespace arbalest::jobs {
 

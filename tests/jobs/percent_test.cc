@@ -1,7 +1,7 @@
 // Percentages for people.
 #include <limits>
 
-#include "jobs/messages/text.h"
+#include "messages/text.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

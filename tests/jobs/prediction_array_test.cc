@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "dataflow/input/example.h"
-#include "engine/error.h"
-#include "jobs/predict/prediction_input.h"
+#include "engine/base/error.h"
+#include "predict/prediction_input.h"
 #include "tests/support/catch.h"
 #include "tests/support/npy_writer.h"
 #include "tests/support/temporary_directory.h"

@@ -1,5 +1,5 @@
 // Predictions from logits, and their lines of text.
-#include "jobs/predict/prediction.h"
+#include "predict/prediction.h"
 
 #include <cmath>
 #include <limits>
@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/predict/latency.h"
-#include "jobs/predict/prediction_text.h"
+#include "predict/latency.h"
+#include "predict/prediction_text.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

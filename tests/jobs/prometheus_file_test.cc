@@ -1,5 +1,5 @@
 // The file for Prometheus: a parser of its format, written from the format's description, reads what a run writes.
-#include "jobs/report/prometheus/prometheus_file.h"
+#include "report/prometheus/prometheus_file.h"
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/report/prometheus/prometheus_text.h"
+#include "report/prometheus/prometheus_text.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"

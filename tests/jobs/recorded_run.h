@@ -9,9 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/report/run_directory.h"
-#include "jobs/run/trainer.h"
+#include "report/run_directory.h"
 #include "tests/support/temporary_directory.h"
+#include "train/train.h"
 
 namespace arbalest::jobs {
 

@@ -2,8 +2,8 @@
 #include <csignal>
 #include <limits>
 
-#include "jobs/messages/text.h"
-#include "jobs/report/inspection/inspection_report.h"
+#include "messages/text.h"
+#include "report/inspection/inspection_report.h"
 #include "tests/jobs/captured_console.h"
 #include "tests/support/catch.h"
 #include "tests/support/metrics.h"

@@ -1,5 +1,5 @@
 // Translation of unexpected exceptions.
-#include "jobs/messages/failure.h"
+#include "messages/failure.h"
 
 #include <cerrno>
 #include <filesystem>

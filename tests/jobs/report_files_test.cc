@@ -9,11 +9,11 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/export/atomic_file.h"
-#include "jobs/report/json.h"
-#include "jobs/report/output_directory.h"
-#include "jobs/report/run_directory.h"
+#include "engine/base/error.h"
+#include "report/json.h"
+#include "report/output_directory.h"
+#include "report/run_directory.h"
+#include "saved_model/atomic_file.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/metrics.h"

@@ -1,7 +1,7 @@
 // Schemes without rounds report staleness in place of the distances between replicas.
 #include <string>
 
-#include "jobs/report/json.h"
+#include "report/json.h"
 #include "tests/jobs/captured_console.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"

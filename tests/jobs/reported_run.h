@@ -8,9 +8,9 @@
 #include <limits>
 #include <optional>
 
-#include "engine/error.h"
-#include "jobs/run/run_observer.h"
+#include "engine/base/error.h"
 #include "tests/support/metrics.h"
+#include "train/context/run_observer.h"
 
 namespace arbalest::jobs {
 

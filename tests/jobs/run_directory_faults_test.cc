@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/checkpoint/saved_run.h"
-#include "jobs/export/atomic_file.h"
-#include "jobs/report/run_directory.h"
-#include "jobs/report/run_lock.h"
+#include "checkpoint/saved_run.h"
+#include "engine/base/error.h"
+#include "report/run_directory.h"
+#include "report/run_lock.h"
+#include "saved_model/atomic_file.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"

@@ -1,13 +1,13 @@
 // The console and metrics.jsonl tell what happens to a run between two epochs.
-#include "jobs/report/run_event_text.h"
+#include "report/run_event_text.h"
 
 #include <fstream>
 #include <limits>
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/report/json.h"
-#include "jobs/report/run_directory.h"
+#include "report/json.h"
+#include "report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,7 +1,7 @@
-#include "jobs/report/run_list.h"
+#include "report/run_list.h"
 
-#include "engine/error.h"
-#include "jobs/report/run_directory.h"
+#include "engine/base/error.h"
+#include "report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

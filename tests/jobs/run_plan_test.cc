@@ -1,5 +1,5 @@
 // The plan of learners, schemes and learning rates that a job makes for its epochs.
-#include "jobs/run/run_plan.h"
+#include "train/run_plan.h"
 
 #include <cmath>
 #include <tuple>

@@ -1,7 +1,7 @@
 // The sums of the metrics in a checkpoint's state.
-#include "jobs/checkpoint/text/run_state_text.h"
+#include "checkpoint/run_state_text.h"
 
-#include "jobs/checkpoint/saved_run.h"
+#include "checkpoint/saved_run.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

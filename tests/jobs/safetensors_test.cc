@@ -1,10 +1,10 @@
-#include "jobs/export/safetensors.h"
+#include "saved_model/safetensors.h"
 
 #include <bit>
 #include <cstring>
 #include <limits>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

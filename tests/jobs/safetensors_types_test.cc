@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 
-#include "engine/error.h"
-#include "jobs/export/half.h"
-#include "jobs/export/safetensors.h"
+#include "engine/base/error.h"
+#include "saved_model/half.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 

@@ -1,7 +1,7 @@
 // Compares the synchronization of two jobs, field by field.
 #pragma once
 
-#include "jobs/options/job_options.h"
+#include "options/job_options.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

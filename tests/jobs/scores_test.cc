@@ -1,5 +1,5 @@
 // The values of metrics that reports have.
-#include "jobs/run/scores/scores.h"
+#include "train/scores/scores.h"
 
 #include "tests/support/catch.h"
 #include "tests/support/metrics.h"

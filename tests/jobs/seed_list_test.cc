@@ -1,6 +1,6 @@
-#include "jobs/study/seed_list.h"
+#include "study/seed_list.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

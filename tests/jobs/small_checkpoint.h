@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "jobs/checkpoint/checkpoint.h"
-#include "jobs/checkpoint/checkpoint_writer.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/checkpoint_writer.h"
 
 namespace arbalest::jobs {
 

@@ -7,15 +7,14 @@
 
 #include <fmt/format.h>
 
-#include "jobs/export/safetensors.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/processes/shared_job.h"
-#include "jobs/run/trainer.h"
+#include "options/loading/load_job.h"
+#include "saved_model/safetensors.h"
 #include "tests/jobs/job_text.h"
 #include "tests/process/ranks.h"
 #include "tests/support/sparse_data.h"
 #include "tests/support/temporary_directory.h"
+#include "train/processes/shared_job.h"
+#include "train/train.h"
 
 namespace arbalest::jobs {
 

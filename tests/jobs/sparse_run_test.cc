@@ -8,20 +8,19 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "jobs/export/safetensors.h"
-#include "jobs/options/evaluation_job.h"
-#include "jobs/report/json.h"
-#include "jobs/run/data/dataset_verification.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/sparse/sparse_methods.h"
-#include "jobs/run/trainer.h"
+#include "options/loading/evaluation_job.h"
+#include "report/json.h"
+#include "saved_model/safetensors.h"
 #include "tests/jobs/job_text.h"
 #include "tests/jobs/recorded_run.h"
 #include "tests/support/error_kind.h"
 #include "tests/support/reference_logistic.h"
 #include "tests/support/sparse_data.h"
 #include "tests/support/temporary_directory.h"
+#include "train/data/dataset_verification.h"
+#include "train/inspection.h"
+#include "train/sparse/sparse_methods.h"
+#include "train/train.h"
 
 namespace arbalest::jobs {
 

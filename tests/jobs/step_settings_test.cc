@@ -1,5 +1,5 @@
 // The advice about settings after a run has diverged.
-#include "jobs/run/divergence/step_settings.h"
+#include "train/divergence/step_settings.h"
 
 #include "tests/jobs/job_text.h"
 

@@ -1,5 +1,5 @@
 // The event files of a run, read record by record: checksums, scalars, text and hyper-parameters.
-#include "jobs/report/tensorboard/tensorboard_log.h"
+#include "report/tensorboard/tensorboard_log.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/saved_run.h"
 #include "dataflow/input/formats/records/record_file.h"
-#include "jobs/checkpoint/saved_run.h"
-#include "jobs/report/run_directory.h"
-#include "jobs/report/tensorboard/event_file.h"
-#include "jobs/report/tensorboard/hyper_parameters.h"
-#include "jobs/report/tensorboard/run_events.h"
+#include "report/run_directory.h"
+#include "report/tensorboard/event_file.h"
+#include "report/tensorboard/hyper_parameters.h"
+#include "report/tensorboard/run_events.h"
 #include "tests/jobs/reported_run.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"

@@ -1,5 +1,5 @@
 // Text from outside is safe where it is shown.
-#include "jobs/messages/text_encoding.h"
+#include "messages/text_encoding.h"
 
 #include <string>
 

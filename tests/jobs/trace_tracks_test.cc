@@ -3,7 +3,7 @@
 #include <thread>
 #include <vector>
 
-#include "jobs/report/trace_tracks.h"
+#include "report/trace_tracks.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

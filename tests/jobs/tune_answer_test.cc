@@ -1,5 +1,5 @@
 // The answer of `arbalest tune`, on quiet and busy machines, from crafted measurements.
-#include "jobs/study/tune_answer.h"
+#include "study/tune_answer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/study/tune_report.h"
+#include "study/tune_report.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

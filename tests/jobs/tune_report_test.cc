@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "jobs/study/tune_report.h"
+#include "study/tune_report.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::jobs {

@@ -8,12 +8,9 @@ namespace {
 
 double operations_per_second(const Gpu& gpu, engine::Precision precision) {
   switch (precision) {
-    case engine::Precision::kFloat32:
-      return gpu.float32_operations_per_second;
-    case engine::Precision::kTensorFloat32:
-      return gpu.tensor_float32_operations_per_second;
-    case engine::Precision::kBFloat16:
-      break;
+    case engine::Precision::kFloat32: return gpu.float32_operations_per_second;
+    case engine::Precision::kTensorFloat32: return gpu.tensor_float32_operations_per_second;
+    case engine::Precision::kBFloat16: break;
   }
   return gpu.bfloat16_operations_per_second;
 }
@@ -22,12 +19,9 @@ double operations_per_second(const Gpu& gpu, engine::Precision precision) {
 
 const char* to_string(Limit limit) {
   switch (limit) {
-    case Limit::kNodes:
-      return "nodes";
-    case Limit::kBytes:
-      return "bytes";
-    case Limit::kOperations:
-      break;
+    case Limit::kNodes: return "nodes";
+    case Limit::kBytes: return "bytes";
+    case Limit::kOperations: break;
   }
   return "products";
 }

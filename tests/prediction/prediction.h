@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/precision.h"
+#include "engine/base/precision.h"
 #include "tests/prediction/step_costs.h"
 
 namespace arbalest::tests::prediction {

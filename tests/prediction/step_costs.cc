@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "bench/support/step_graph.h"
-#include "dataflow/plan.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/session.h"
+#include "dataflow/memory/plan.h"
+#include "options/loading/load_job.h"
 #include "tests/cudnn/noting_device.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/zoo_layers.h"
+#include "train/session/session.h"
 
 namespace arbalest::tests::prediction {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "dataflow/graph.h"
-#include "engine/precision.h"
+#include "engine/base/precision.h"
 
 namespace arbalest::tests::prediction {
 

@@ -128,21 +128,11 @@ class Scenario {
         CHECK(job_.is_right(rank));
         break;
       case Fault::kKill:
-      case Fault::kKillTwo:
-        check_survivor(rank, guilty_, kDeadline);
-        break;
-      case Fault::kStallLong:
-        check_stalled(rank);
-        break;
-      case Fault::kPartition:
-        check_side(rank);
-        break;
-      case Fault::kCut:
-        check_cut(rank);
-        break;
-      case Fault::kOwnError:
-        check_told(rank);
-        break;
+      case Fault::kKillTwo: check_survivor(rank, guilty_, kDeadline); break;
+      case Fault::kStallLong: check_stalled(rank); break;
+      case Fault::kPartition: check_side(rank); break;
+      case Fault::kCut: check_cut(rank); break;
+      case Fault::kOwnError: check_told(rank); break;
     }
   }
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "engine/process/operations/operation.h"
-#include "engine/process/transport.h"
+#include "engine/process/operations/transport.h"
 
 namespace arbalest::tests {
 

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/srun.h"
 #include "tests/support/catch.h"
 

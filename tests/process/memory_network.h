@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/error.h"
-#include "engine/process/transport.h"
+#include "engine/base/error.h"
+#include "engine/process/operations/transport.h"
 #include "engine/process/world.h"
 
 namespace arbalest::tests {

@@ -3,11 +3,11 @@
 #include <functional>
 #include <thread>
 
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/collective.h"
-#include "engine/cpu/device/stream.h"
-#include "engine/cpu/device/task.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/stream.h"
+#include "engine/cpu/runtime/task.h"
 #include "tests/process/memory_network.h"
 #include "tests/process/vectors.h"
 #include "tests/support/catch.h"

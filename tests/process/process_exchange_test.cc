@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
@@ -41,14 +41,10 @@ std::pair<Shape, Shape> shapes_of(ExchangeKind kind, std::int64_t ranks) {
   const Shape all{ranks * kExamples, ranks * kWidth};
   const Shape columns{ranks * kExamples, kWidth};
   switch (kind) {
-    case ExchangeKind::kGather:
-      return {own, all};
-    case ExchangeKind::kScatterSums:
-      return {all, own};
-    case ExchangeKind::kToColumns:
-      return {own, columns};
-    case ExchangeKind::kToExamples:
-      break;
+    case ExchangeKind::kGather: return {own, all};
+    case ExchangeKind::kScatterSums: return {all, own};
+    case ExchangeKind::kToColumns: return {own, columns};
+    case ExchangeKind::kToExamples: break;
   }
   return {columns, own};
 }

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/world.h"
 #include "tests/process/memory_network.h"
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <stdexcept>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/operations/operation.h"
 #include "tests/process/vectors.h"
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/process/transport.h"
+#include "engine/process/operations/transport.h"
 
 namespace arbalest::tests {
 

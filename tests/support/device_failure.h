@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "engine/base/error.h"
 #include "engine/cpu/exchange/device_exchange.h"
-#include "engine/error.h"
 #include "engine/stream.h"
 #include "engine/stream_observer.h"
 #include "learners/learner_pool.h"

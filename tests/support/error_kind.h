@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {

@@ -12,8 +12,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "dataflow/plan.h"
-#include "engine/devices.h"
+#include "dataflow/memory/plan.h"
+#include "engine/backends/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/zoo_layers.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dataflow/plan.h"
+#include "dataflow/memory/plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/device_memory.h"
 #include "tests/support/numbers.h"

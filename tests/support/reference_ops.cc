@@ -203,30 +203,14 @@ Values activation(const Values& input, const ActivationFunction& f) {
   Values output;
   for (const double x : input) {
     switch (f.kind) {
-      case ActivationKind::kRelu:
-        output.push_back(x > 0.0 ? x : 0.0);
-        break;
-      case ActivationKind::kTanh:
-        output.push_back(std::tanh(x));
-        break;
-      case ActivationKind::kSigmoid:
-        output.push_back(1.0 / (1.0 + std::exp(-x)));
-        break;
-      case ActivationKind::kLeakyRelu:
-        output.push_back(x > 0.0 ? x : static_cast<double>(f.slope) * x);
-        break;
-      case ActivationKind::kGelu:
-        output.push_back(0.5 * x * std::erfc(-x / std::sqrt(2.0)));
-        break;
-      case ActivationKind::kSilu:
-        output.push_back(x / (1.0 + std::exp(-x)));
-        break;
-      case ActivationKind::kRelu6:
-        output.push_back(std::clamp(x, 0.0, 6.0));
-        break;
-      case ActivationKind::kHardSwish:
-        output.push_back(x * std::clamp(x + 3.0, 0.0, 6.0) / 6.0);
-        break;
+      case ActivationKind::kRelu: output.push_back(x > 0.0 ? x : 0.0); break;
+      case ActivationKind::kTanh: output.push_back(std::tanh(x)); break;
+      case ActivationKind::kSigmoid: output.push_back(1.0 / (1.0 + std::exp(-x))); break;
+      case ActivationKind::kLeakyRelu: output.push_back(x > 0.0 ? x : static_cast<double>(f.slope) * x); break;
+      case ActivationKind::kGelu: output.push_back(0.5 * x * std::erfc(-x / std::sqrt(2.0))); break;
+      case ActivationKind::kSilu: output.push_back(x / (1.0 + std::exp(-x))); break;
+      case ActivationKind::kRelu6: output.push_back(std::clamp(x, 0.0, 6.0)); break;
+      case ActivationKind::kHardSwish: output.push_back(x * std::clamp(x + 3.0, 0.0, 6.0) / 6.0); break;
     }
   }
   return output;
@@ -237,15 +221,9 @@ Values activation_gradient(const Values& read, const ActivationFunction& f, cons
   for (std::size_t e = 0; e < read.size(); ++e) {
     const double y = read[e];
     switch (f.kind) {
-      case ActivationKind::kRelu:
-        gradient.push_back(y > 0.0 ? output_gradient[e] : 0.0);
-        break;
-      case ActivationKind::kTanh:
-        gradient.push_back(output_gradient[e] * (1.0 - y * y));
-        break;
-      case ActivationKind::kSigmoid:
-        gradient.push_back(output_gradient[e] * y * (1.0 - y));
-        break;
+      case ActivationKind::kRelu: gradient.push_back(y > 0.0 ? output_gradient[e] : 0.0); break;
+      case ActivationKind::kTanh: gradient.push_back(output_gradient[e] * (1.0 - y * y)); break;
+      case ActivationKind::kSigmoid: gradient.push_back(output_gradient[e] * y * (1.0 - y)); break;
       case ActivationKind::kLeakyRelu:
         gradient.push_back(output_gradient[e] * (y > 0.0 ? 1.0 : static_cast<double>(f.slope)));
         break;
@@ -258,9 +236,7 @@ Values activation_gradient(const Values& read, const ActivationFunction& f, cons
         gradient.push_back(output_gradient[e] * (s + y * s * (1.0 - s)));
         break;
       }
-      case ActivationKind::kRelu6:
-        gradient.push_back(y > 0.0 && y < 6.0 ? output_gradient[e] : 0.0);
-        break;
+      case ActivationKind::kRelu6: gradient.push_back(y > 0.0 && y < 6.0 ? output_gradient[e] : 0.0); break;
       case ActivationKind::kHardSwish:
         gradient.push_back(output_gradient[e] * (y <= -3.0 ? 0.0 : y >= 3.0 ? 1.0 : (2.0 * y + 3.0) / 6.0));
         break;

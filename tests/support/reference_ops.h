@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/shape.h"
 #include "engine/ops/activation.h"
 #include "engine/ops/pool2d.h"
 #include "engine/ops/window.h"
-#include "engine/shape.h"
 
 namespace arbalest::tests {
 

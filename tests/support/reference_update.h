@@ -1,12 +1,12 @@
 // A learner's optimizer in plain double arithmetic, for tests of every device. It follows the papers' and PyTorch's
-// forms of the rules, not engine/update_rule.h: w <- w + d.
+// forms of the rules, not engine/base/update_rule.h: w <- w + d.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "engine/update_rule.h"
+#include "engine/base/update_rule.h"
 
 namespace arbalest::tests {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/precision.h"
+#include "engine/base/precision.h"
 
 namespace arbalest::tests {
 

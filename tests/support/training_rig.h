@@ -19,7 +19,7 @@
 #include "dataflow/layers/outputs/classification.h"
 #include "dataflow/parameter_rules.h"
 #include "dataflow/split/split_graph.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/host/pool.h"
 #include "engine/process/world.h"
 #include "scheduler/scheduler.h"

@@ -1,14 +1,14 @@
 // best.safetensors of runs that go on from a checkpoint: always the best model of the run's own history.
-#include "jobs/checkpoint/best_model.h"
+#include "checkpoint/best_model.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/checkpoint/saved_run.h"
-#include "jobs/export/safetensors.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/saved_run.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"

@@ -7,9 +7,9 @@
 #include <ctime>
 #include <filesystem>
 
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/report/resume_point.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_store.h"
+#include "report/resume_point.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"

@@ -2,11 +2,11 @@
 #include <limits>
 #include <memory>
 
+#include "engine/backends/devices.h"
+#include "engine/base/error.h"
 #include "engine/collective.h"
-#include "engine/cpu/device/stream.h"
-#include "engine/cpu/device/task.h"
-#include "engine/devices.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/stream.h"
+#include "engine/cpu/runtime/task.h"
 #include "engine/host/topology.h"
 #include "sma/outer_update.h"
 #include "tests/support/catch.h"

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/report/run_directory.h"
-#include "jobs/run/learners/tuned_changes.h"
+#include "report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/evaluation.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/learners/tuned_changes.h"
 
 namespace arbalest::tests {
 

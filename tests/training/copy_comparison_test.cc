@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 #include "sma/outer_update.h"
 #include "sma/synchronizer.h"

@@ -1,17 +1,17 @@
 // The files of models describe themselves, in the same bytes whatever the number of learners.
-#include "jobs/export/model_description.h"
+#include "saved_model/model_description.h"
 
 #include <filesystem>
 #include <string>
 
-#include "jobs/checkpoint/best_model.h"
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/run/evaluation.h"
+#include "checkpoint/best_model.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_store.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

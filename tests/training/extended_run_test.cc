@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/export/run_files.h"
+#include "saved_model/run_files.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"

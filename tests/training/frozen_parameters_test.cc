@@ -3,7 +3,7 @@
 #include <set>
 #include <string>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "engine/host/topology.h"
 #include "tests/support/catch.h"
 #include "tests/support/schemes.h"

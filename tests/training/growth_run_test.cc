@@ -3,7 +3,7 @@
 #include <tuple>
 #include <vector>
 
-#include "jobs/export/safetensors.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"

@@ -3,11 +3,11 @@
 #include <utility>
 #include <vector>
 
-#include "jobs/run/evaluation.h"
 #include "tests/support/catch.h"
 #include "tests/support/staleness.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "jobs/export/safetensors.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/session.h"
-#include "jobs/run/weights/initial_weights.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/evaluation.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/session/session.h"
+#include "train/train.h"
+#include "train/weights/initial_weights.h"
 
 namespace arbalest::tests {
 

@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
-#include "jobs/run/divergence/learned_nothing.h"
-#include "jobs/run/session.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_datasets.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/live/learned_nothing.h"
+#include "train/session/session.h"
 
 namespace arbalest::tests {
 

@@ -13,16 +13,16 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/host/topology.h"
-#include "jobs/report/run_directory.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/learners/learner_cache.h"
-#include "jobs/run/learners/learner_changes.h"
-#include "jobs/run/learners/tuned_changes.h"
 #include "learners/learner_pool.h"
+#include "report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
+#include "train/inspection.h"
+#include "train/learners/learner_cache.h"
+#include "train/learners/learner_changes.h"
+#include "train/learners/tuned_changes.h"
 
 namespace arbalest::tests {
 

@@ -8,7 +8,7 @@
 #include "dataflow/layers/dense.h"
 #include "dataflow/layers/images/conv2d.h"
 #include "dataflow/layers/outputs/classification.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/forwarding_device.h"
 #include "tests/support/resident_bytes.h"

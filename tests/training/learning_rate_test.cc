@@ -1,5 +1,5 @@
 // Learning-rate schedules compared with a table, and their effect on averaging.
-#include "scheduler/learning_rate.h"
+#include "scheduler/replicas/learning_rate.h"
 
 #include <array>
 #include <cmath>

@@ -1,10 +1,10 @@
 // A spike of the training loss is told from noise.
-#include "scheduler/loss_watch.h"
+#include "scheduler/replicas/loss_watch.h"
 
 #include <vector>
 
-#include "engine/error.h"
-#include "scheduler/diverged.h"
+#include "engine/base/error.h"
+#include "scheduler/replicas/diverged.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"
 #include "tests/support/scheme_rig.h"

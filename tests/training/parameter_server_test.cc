@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "sma/synchronizer.h"
 #include "tests/support/catch.h"
 #include "tests/support/reference_update.h"

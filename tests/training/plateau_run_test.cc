@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "jobs/run/inspection.h"
-#include "jobs/run/live/plateau.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/inspection.h"
+#include "train/live/plateau.h"
 
 namespace arbalest::tests {
 

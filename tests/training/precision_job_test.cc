@@ -1,13 +1,12 @@
 // Whole jobs in TF32 and BF16, and their saved models. Runs on the CPU and on the stand-in of CUDA's libraries.
 #include <cmath>
 
-#include "jobs/options/load_job.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/trainer.h"
+#include "options/loading/load_job.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test_device.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 namespace {

@@ -8,7 +8,7 @@
 #include "dataflow/fusion.h"
 #include "dataflow/input/batches/batch_memory.h"
 #include "dataflow/parameter_rules.h"
-#include "engine/devices.h"
+#include "engine/backends/devices.h"
 #include "learners/inference_runner.h"
 #include "tests/support/catch.h"
 #include "tests/support/numbers.h"

@@ -1,11 +1,11 @@
 // Whole runs on ratings: the error of matrix factorization comes near the noise, with any number of learners.
 #include <cmath>
 
-#include "jobs/run/evaluation.h"
-#include "jobs/run/session.h"
 #include "tests/support/catch.h"
 #include "tests/support/ratings_writer.h"
 #include "tests/training/whole_run.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

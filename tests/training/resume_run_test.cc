@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
-#include "jobs/checkpoint/best_model.h"
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/export/safetensors.h"
+#include "checkpoint/best_model.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_store.h"
+#include "engine/base/error.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"

@@ -9,12 +9,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/run/divergence/rollback_point.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_store.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/divergence/rollback_point.h"
 
 namespace arbalest::tests {
 

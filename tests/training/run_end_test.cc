@@ -4,12 +4,12 @@
 #include <csignal>
 #include <filesystem>
 
-#include "engine/error.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/run/evaluation.h"
+#include "engine/base/error.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 namespace {

@@ -8,20 +8,20 @@
 #include <vector>
 
 #include "dataflow/parameter_rules.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/memory_estimate.h"
-#include "jobs/run/output_space.h"
-#include "jobs/run/session.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
+#include "train/inspection.h"
+#include "train/live/output_space.h"
+#include "train/session/memory_estimate.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 namespace {

@@ -6,17 +6,16 @@
 #include <limits>
 
 #include "engine/host/topology.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/report/json.h"
-#include "jobs/run/accuracy_target.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/session.h"
-#include "jobs/run/trainer.h"
+#include "report/json.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_root.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/context/accuracy_target.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

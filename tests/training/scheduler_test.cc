@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "scheduler/ring_queue.h"
+#include "scheduler/replicas/ring_queue.h"
 #include "sma/options.h"
 #include "tests/support/catch.h"
 #include "tests/support/evaluation.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/process/operations/letters.h"
-#include "sma/shards/shard_protocol.h"
+#include "sma/shard_protocol.h"
 #include "tests/process/simulated_network.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"

@@ -12,18 +12,18 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/learners/devices_search.h"
-#include "jobs/run/learners/tuned_devices.h"
-#include "jobs/run/processes/agreement.h"
-#include "jobs/run/processes/shared_changes.h"
-#include "jobs/run/processes/shared_results.h"
-#include "jobs/run/session.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
+#include "train/inspection.h"
+#include "train/learners/devices_search.h"
+#include "train/learners/shared_changes.h"
+#include "train/learners/tuned_devices.h"
+#include "train/processes/agreement.h"
+#include "train/processes/shared_results.h"
+#include "train/session/session.h"
 
 namespace arbalest::tests {
 

@@ -6,10 +6,10 @@
 #include <thread>
 #include <vector>
 
-#include "jobs/run/processes/shared_view.h"
 #include "tests/process/memory_network.h"
 #include "tests/support/catch.h"
 #include "tests/training/shared_run.h"
+#include "train/processes/shared_view.h"
 
 namespace arbalest::tests {
 namespace {

@@ -5,16 +5,16 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
-#include "jobs/run/processes/shared_job.h"
-#include "jobs/run/trainer.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/skip.h"
 #include "tests/support/small_datasets.h"
 #include "tests/support/temporary_directory.h"
+#include "train/processes/shared_job.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 namespace {

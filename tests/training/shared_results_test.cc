@@ -8,15 +8,15 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/processes/agreement.h"
-#include "jobs/run/processes/device_share.h"
-#include "jobs/run/processes/shared_job.h"
-#include "jobs/run/processes/shared_results.h"
+#include "options/loading/load_job.h"
 #include "scheduler/evaluation/batch_rows.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
+#include "train/processes/agreement.h"
+#include "train/processes/device_share.h"
+#include "train/processes/shared_job.h"
+#include "train/processes/shared_results.h"
 
 namespace {
 

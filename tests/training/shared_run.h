@@ -9,15 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "jobs/checkpoint/checkpoint_saver.h"
-#include "jobs/checkpoint/checkpoint_store.h"
-#include "jobs/checkpoint/transfer/run_transfer.h"
-#include "jobs/report/resume_point.h"
-#include "jobs/run/processes/shared_job.h"
-#include "jobs/run/trainer.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "checkpoint/checkpoint_store.h"
+#include "checkpoint/transfer/run_transfer.h"
+#include "report/resume_point.h"
 #include "tests/process/ranks.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
+#include "train/processes/shared_job.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

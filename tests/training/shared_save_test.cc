@@ -16,10 +16,10 @@
 
 #include <fmt/format.h>
 
-#include "jobs/run/processes/shared_save.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/training/shared_run.h"
+#include "train/processes/shared_save.h"
 
 namespace {
 
@@ -73,7 +73,7 @@ scheduler::TrainingState state_of(const World& world) {
   return training;
 }
 
-// Saves a checkpoint of nothing but learners, as jobs/run/run_checkpoints does. Returns on rank 0 whether it is there.
+// Saves a checkpoint of nothing but learners, as train/run_checkpoints does. Returns on rank 0 whether it is there.
 bool save_learners(World& world, const fs::path& run_directory) {
   jobs::SharedSave save(world, run_directory);
   scheduler::TrainingState training = state_of(world);

@@ -11,10 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "checkpoint/transfer/run_transfer.h"
 #include "engine/host/topology.h"
-#include "jobs/checkpoint/transfer/run_transfer.h"
-#include "jobs/report/resume_point.h"
-#include "jobs/report/run_directory.h"
+#include "report/resume_point.h"
+#include "report/run_directory.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"

@@ -5,15 +5,15 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
-#include "jobs/run/processes/shared_job.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/small_datasets.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/processes/shared_job.h"
 
 namespace arbalest::tests {
 

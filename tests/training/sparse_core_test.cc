@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "scheduler/sparse/coordinate_blocks.h"
 #include "scheduler/sparse/delay_window.h"
 #include "scheduler/sparse/logistic_loss.h"

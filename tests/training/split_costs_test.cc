@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/host/topology.h"
-#include "jobs/run/parallelism/parallelism_costs.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_training.h"
+#include "train/parallelism/parallelism_costs.h"
 
 namespace arbalest::tests {
 

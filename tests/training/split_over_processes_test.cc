@@ -5,17 +5,17 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/processes/shared_job.h"
+#include "saved_model/safetensors.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/source_directory.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/processes/shared_job.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 #include "tests/process/ranks.h"
 #include "tests/support/catch.h"

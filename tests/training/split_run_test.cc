@@ -2,17 +2,17 @@
 #include <string>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
-#include "jobs/export/safetensors.h"
-#include "jobs/report/inspection/inspection_report.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/memory_estimate.h"
+#include "report/inspection/inspection_report.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/inspection.h"
+#include "train/session/memory_estimate.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

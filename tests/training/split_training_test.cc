@@ -16,7 +16,7 @@
 #include "dataflow/layers/dropout.h"
 #include "dataflow/layers/images/conv2d.h"
 #include "dataflow/layers/outputs/classification.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/topology.h"
 #include "sma/options.h"
 #include "tests/support/catch.h"

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "jobs/run/session.h"
 #include "tests/support/catch.h"
 #include "tests/training/whole_run.h"
+#include "train/session/session.h"
 
 namespace arbalest::tests {
 

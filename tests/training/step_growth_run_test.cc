@@ -1,8 +1,8 @@
 // Jobs that are refused for new runs, because their steps grow twice with the learners, in runs that have begun.
-#include "jobs/run/trainer.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/watched_run.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

@@ -1,13 +1,13 @@
 // Jobs whose training images are decoded on demand, and whose number of images is known only from the files.
 #include <fmt/format.h>
 
-#include "jobs/run/inspection.h"
-#include "jobs/run/session.h"
 #include "tests/support/catch.h"
 #include "tests/support/image_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
+#include "train/inspection.h"
+#include "train/session/session.h"
 
 namespace arbalest::tests {
 namespace {

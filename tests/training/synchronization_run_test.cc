@@ -5,14 +5,14 @@
 #include <csignal>
 #include <filesystem>
 
-#include "jobs/export/safetensors.h"
-#include "jobs/report/run_directory.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/session.h"
+#include "report/run_directory.h"
+#include "saved_model/safetensors.h"
 #include "tests/support/catch.h"
 #include "tests/support/npy_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

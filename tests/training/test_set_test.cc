@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include "dataflow/input/batches/input_observer.h"
-#include "engine/error.h"
-#include "jobs/report/resume_point.h"
-#include "jobs/report/run_directory.h"
-#include "jobs/run/evaluation.h"
+#include "engine/base/error.h"
+#include "report/resume_point.h"
+#include "report/run_directory.h"
 #include "tests/support/catch.h"
 #include "tests/support/small_datasets.h"
 #include "tests/training/whole_run.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

@@ -9,8 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/error.h"
-#include "jobs/report/trace.h"
+#include "engine/base/error.h"
+#include "report/trace.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"

@@ -8,15 +8,15 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/learners/failed_counts.h"
-#include "jobs/study/accuracy_study.h"
-#include "jobs/study/tune.h"
+#include "study/accuracy_study.h"
+#include "study/tune.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/training/memory_limit.h"
 #include "tests/training/whole_run.h"
+#include "train/inspection.h"
+#include "train/learners/failed_counts.h"
 
 namespace arbalest::tests {
 

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/host/pool.h"
-#include "jobs/export/image_shards.h"
-#include "jobs/run/data/dataset_loading.h"
-#include "jobs/run/inspection.h"
-#include "jobs/run/session.h"
+#include "saved_model/image_shards.h"
 #include "tests/support/catch.h"
 #include "tests/support/ratings_writer.h"
 #include "tests/support/small_datasets.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/data/dataset_loading.h"
+#include "train/inspection.h"
+#include "train/session/session.h"
 
 namespace arbalest::tests {
 

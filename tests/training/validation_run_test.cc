@@ -4,16 +4,16 @@
 #include <cmath>
 #include <filesystem>
 
-#include "engine/error.h"
-#include "jobs/report/json.h"
-#include "jobs/run/evaluation.h"
-#include "jobs/run/session.h"
-#include "jobs/study/accuracy_study.h"
+#include "engine/base/error.h"
+#include "report/json.h"
+#include "study/accuracy_study.h"
 #include "tests/support/catch.h"
 #include "tests/support/npy_writer.h"
 #include "tests/support/ratings_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/training/whole_run.h"
+#include "train/session/session.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

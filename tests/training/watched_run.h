@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "jobs/report/resume_point.h"
-#include "jobs/report/run_directory.h"
+#include "report/resume_point.h"
+#include "report/run_directory.h"
 #include "tests/training/whole_run.h"
 
 namespace arbalest::tests {

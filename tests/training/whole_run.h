@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 
 #include "engine/host/topology.h"
-#include "jobs/options/load_job.h"
-#include "jobs/run/trainer.h"
+#include "options/loading/load_job.h"
 #include "tests/support/skip.h"
 #include "tests/support/source_directory.h"
+#include "train/train.h"
 
 namespace arbalest::tests {
 

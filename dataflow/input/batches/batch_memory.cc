@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 
 namespace arbalest::dataflow {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "dataflow/input/batches/random_sequence.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/alignment.h"
-#include "engine/error.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/ops/softmax_cross_entropy.h"
 
 namespace arbalest::dataflow {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "dataflow/input/images/stored_images.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/waiting.h"
 
 namespace arbalest::dataflow {

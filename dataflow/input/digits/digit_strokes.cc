@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <initializer_list>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "dataflow/input/formats/growing_vector.h"
 #include "dataflow/input/formats/input_file.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include "dataflow/input/formats/input_file.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -12,7 +12,7 @@
 #include "dataflow/input/formats/image_names.h"
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/text_lines.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -13,7 +13,7 @@
 #include "dataflow/input/formats/records/example_feature.h"
 #include "dataflow/input/formats/records/record_file.h"
 #include "dataflow/input/formats/records/shard_names.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tensorflow/example.pb.h"
 
 namespace arbalest::dataflow {

@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -12,7 +12,7 @@
 
 #include "dataflow/input/formats/input_file.h"
 #include "dataflow/input/formats/npy_array.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -12,7 +12,7 @@
 
 #include <fmt/ranges.h>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "dataflow/input/formats/npy_array.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -11,7 +11,7 @@
 #include "dataflow/input/images/framing.h"
 #include "dataflow/input/images/image_decoder.h"
 #include "dataflow/input/images/resample.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

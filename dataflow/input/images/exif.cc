@@ -98,14 +98,10 @@ FoundExif find_in_webp(Bytes file) {
 
 FoundExif find_exif(Bytes file) {
   switch (format_of(file)) {
-    case ImageFormat::kJpeg:
-      return find_in_jpeg(file);
-    case ImageFormat::kPng:
-      return find_in_png(file);
-    case ImageFormat::kWebp:
-      return find_in_webp(file);
-    case ImageFormat::kUnknown:
-      break;
+    case ImageFormat::kJpeg: return find_in_jpeg(file);
+    case ImageFormat::kPng: return find_in_png(file);
+    case ImageFormat::kWebp: return find_in_webp(file);
+    case ImageFormat::kUnknown: break;
   }
   return {};
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/base/error.h"
 #include "engine/elementwise/random_crop.h"
-#include "engine/error.h"
 
 namespace arbalest::dataflow {
 

@@ -7,7 +7,7 @@
 #include "dataflow/input/images/image_formats.h"
 #include "dataflow/input/images/luma.h"
 #include "dataflow/input/images/orient.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 
@@ -27,24 +27,18 @@ ImageFormat known_format(std::span<const std::uint8_t> file) {
 
 ImageSides stored_sides(std::span<const std::uint8_t> file) {
   switch (known_format(file)) {
-    case ImageFormat::kJpeg:
-      return jpeg_sides(file);
-    case ImageFormat::kPng:
-      return png_sides(file);
-    default:
-      return webp_sides(file);
+    case ImageFormat::kJpeg: return jpeg_sides(file);
+    case ImageFormat::kPng: return png_sides(file);
+    default: return webp_sides(file);
   }
 }
 
 DecodedImage decode_stored(std::span<const std::uint8_t> file, int channels, const PixelRules& rules,
                            const ChoosePart& choose) {
   switch (known_format(file)) {
-    case ImageFormat::kJpeg:
-      return decode_jpeg(file, channels, rules, choose);
-    case ImageFormat::kPng:
-      return decode_png(file, channels, rules, choose);
-    default:
-      return decode_webp(file, choose);
+    case ImageFormat::kJpeg: return decode_jpeg(file, channels, rules, choose);
+    case ImageFormat::kPng: return decode_png(file, channels, rules, choose);
+    default: return decode_webp(file, choose);
   }
 }
 

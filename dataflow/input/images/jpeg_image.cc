@@ -15,7 +15,7 @@
 #include "dataflow/input/images/image_formats.h"
 #include "dataflow/input/images/luma.h"
 #include "dataflow/input/images/resample.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 
@@ -44,8 +44,7 @@ bool concerns_data(int warning) {
     case JWRN_MUST_RESYNC:
     case JWRN_TOO_MUCH_DATA:  // only if this file reads too many rows
       return true;
-    default:
-      return true;  // of a newer library
+    default: return true;  // of a newer library
   }
 }
 

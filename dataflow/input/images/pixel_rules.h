@@ -3,7 +3,7 @@
 
 namespace arbalest::dataflow {
 
-// Immutable. A saved model keeps the rules that it was trained with (jobs/export/model_description.h).
+// Immutable. A saved model keeps the rules that it was trained with (saved_model/model_description.h).
 struct PixelRules {
   enum class Luma {
     kBt601,  // BT.601 of the stored values (luma.h), whatever the file says about colors; 16-bit samples keep their

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "engine/base/error.h"
 #include "engine/elementwise/augmentation.h"
-#include "engine/error.h"
 
 namespace arbalest::dataflow {
 

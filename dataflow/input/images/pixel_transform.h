@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "dataflow/input/dataset.h"
+#include "engine/base/shape.h"
 #include "engine/ops/augmentation.h"
-#include "engine/shape.h"
 
 namespace arbalest::dataflow {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "dataflow/input/images/image_formats.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

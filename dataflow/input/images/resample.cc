@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -2,7 +2,7 @@
 #include <webp/decode.h>
 
 #include "dataflow/input/images/image_formats.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

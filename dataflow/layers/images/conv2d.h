@@ -1,8 +1,8 @@
 // `conv { filters: 20 kernel: 5 stride: 1 padding: 0 dilation: 1 groups: 1 }`: [n, c, h, w] -> [n, filters, h', w'].
 #pragma once
 
-#include "dataflow/layer.h"
 #include "dataflow/layers/images/image_shape.h"
+#include "dataflow/layers/layer.h"
 #include "dataflow/layers/parameter_options.h"
 
 namespace arbalest::dataflow {

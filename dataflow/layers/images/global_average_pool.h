@@ -1,7 +1,7 @@
 // `global_average_pool {}`: the mean of each channel, [n, c, h, w] -> [n, c, 1, 1].
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/layer.h"
-#include "engine/error.h"
+#include "dataflow/layers/layer.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -1,8 +1,8 @@
 // Shape arithmetic for layers over images.
 #pragma once
 
+#include "engine/base/shape.h"
 #include "engine/ops/window.h"
-#include "engine/shape.h"
 
 namespace arbalest::dataflow {
 

@@ -1,7 +1,7 @@
 // `local_response_norm { size: 5 alpha: 1e-4 beta: 0.75 k: 1 }`: images [n, c, h, w] to images of the same shape.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

@@ -2,7 +2,7 @@
 // is the shortcut without parameters of residual networks.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

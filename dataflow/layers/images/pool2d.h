@@ -1,8 +1,8 @@
 // `max_pool { kernel: 2 stride: 2 ceil_mode: false }` and `average_pool { ... }`: [n, c, h, w] -> [n, c, h', w'].
 #pragma once
 
-#include "dataflow/layer.h"
 #include "dataflow/layers/images/image_shape.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

@@ -2,7 +2,7 @@
 // metrics `accuracy { top_k: 3 }`. Inputs: logits, labels.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

@@ -1,6 +1,6 @@
 #include "dataflow/layers/outputs/softmax.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -1,7 +1,7 @@
 // `softmax {}`: logits [n, classes] -> probabilities [n, classes].
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

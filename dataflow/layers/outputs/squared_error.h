@@ -1,7 +1,7 @@
 // `squared_error { weight: 1 }`: a loss that compares predictions [n, 1] with labels [n] that are numbers.
 #pragma once
 
-#include "dataflow/layer.h"
+#include "dataflow/layers/layer.h"
 
 namespace arbalest::dataflow {
 

@@ -7,7 +7,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/field.pb.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "arbalest/v1/field.pb.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 
@@ -53,8 +53,7 @@ std::string problem_of(const Message& message, const FieldDescriptor& field, int
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return problem_of(options, name,
                         index < 0 ? at.GetDouble(message, &field) : at.GetRepeatedDouble(message, &field, index));
-    default:
-      engine::fail(engine::ErrorKind::kInternal, "{} has a range, but it is no number", field.full_name());
+    default: engine::fail(engine::ErrorKind::kInternal, "{} has a range, but it is no number", field.full_name());
   }
 }
 

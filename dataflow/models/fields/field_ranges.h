@@ -5,7 +5,7 @@
 
 #include <google/protobuf/message.h>
 
-#include "dataflow/models/field_issues.h"
+#include "dataflow/models/fields/field_issues.h"
 
 namespace arbalest::dataflow {
 

@@ -25,32 +25,19 @@ std::string name_of(const v1::Zoo& zoo) {
 
 void build(const v1::Zoo& zoo, ZooBuilder& builder) {
   switch (zoo.model_case()) {
-    case v1::Zoo::kLogisticRegression:
-      return logistic_regression(builder);
-    case v1::Zoo::kMlp:
-      return mlp(zoo.mlp(), builder);
-    case v1::Zoo::kLenet:
-      return lenet(zoo.lenet(), builder);
-    case v1::Zoo::kCifarQuick:
-      return cifar_quick(builder);
-    case v1::Zoo::kAlexnet:
-      return alexnet(zoo.alexnet(), builder);
-    case v1::Zoo::kVgg:
-      return vgg(zoo.vgg(), builder);
-    case v1::Zoo::kResnetCifar:
-      return resnet_cifar(zoo.resnet_cifar(), builder);
-    case v1::Zoo::kResnet:
-      return resnet(zoo.resnet(), builder);
-    case v1::Zoo::kInceptionV3:
-      return inception_v3(zoo.inception_v3(), builder);
-    case v1::Zoo::kMobilenetV1:
-      return mobilenet_v1(builder);
-    case v1::Zoo::kMobilenetV2:
-      return mobilenet_v2(zoo.mobilenet_v2(), builder);
-    case v1::Zoo::kMatrixFactorization:
-      return matrix_factorization(zoo.matrix_factorization(), builder);
-    case v1::Zoo::MODEL_NOT_SET:
-      break;
+    case v1::Zoo::kLogisticRegression: return logistic_regression(builder);
+    case v1::Zoo::kMlp: return mlp(zoo.mlp(), builder);
+    case v1::Zoo::kLenet: return lenet(zoo.lenet(), builder);
+    case v1::Zoo::kCifarQuick: return cifar_quick(builder);
+    case v1::Zoo::kAlexnet: return alexnet(zoo.alexnet(), builder);
+    case v1::Zoo::kVgg: return vgg(zoo.vgg(), builder);
+    case v1::Zoo::kResnetCifar: return resnet_cifar(zoo.resnet_cifar(), builder);
+    case v1::Zoo::kResnet: return resnet(zoo.resnet(), builder);
+    case v1::Zoo::kInceptionV3: return inception_v3(zoo.inception_v3(), builder);
+    case v1::Zoo::kMobilenetV1: return mobilenet_v1(builder);
+    case v1::Zoo::kMobilenetV2: return mobilenet_v2(zoo.mobilenet_v2(), builder);
+    case v1::Zoo::kMatrixFactorization: return matrix_factorization(zoo.matrix_factorization(), builder);
+    case v1::Zoo::MODEL_NOT_SET: break;
   }
   engine::fail(engine::ErrorKind::kInternal, "this model of the zoo has no builder");
 }

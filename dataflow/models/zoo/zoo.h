@@ -3,7 +3,7 @@
 
 #include "arbalest/v1/model.pb.h"
 #include "dataflow/graph.h"
-#include "dataflow/models/field_issues.h"
+#include "dataflow/models/fields/field_issues.h"
 #include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {

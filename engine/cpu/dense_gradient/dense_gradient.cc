@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
 #include "engine/cpu/onednn/layout.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cpu {

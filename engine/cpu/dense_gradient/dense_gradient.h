@@ -7,7 +7,7 @@
 
 #include <dnnl.hpp>
 
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
 #include "engine/cpu/dense_gradient/kernel.h"
 
 namespace arbalest::engine::cpu {

@@ -7,11 +7,11 @@
 #include <deque>
 #include <vector>
 
-#include "engine/cpu/device/errors.h"
+#include "engine/base/error.h"
 #include "engine/cpu/device/meeting.h"
-#include "engine/cpu/device/stream.h"
 #include "engine/cpu/passes/pairwise_blocks.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/errors.h"
+#include "engine/cpu/runtime/stream.h"
 
 namespace arbalest::engine {
 

@@ -7,14 +7,14 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "engine/alignment.h"
-#include "engine/cpu/device/errors.h"
-#include "engine/cpu/device/stream.h"
-#include "engine/cpu/device/threads.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/operators/operators.h"
+#include "engine/cpu/runtime/errors.h"
+#include "engine/cpu/runtime/stream.h"
+#include "engine/cpu/runtime/threads.h"
 #include "engine/cpu/winograd/weights_layout.h"
-#include "engine/error.h"
 #include "engine/host/topology.h"
 
 namespace arbalest::engine::cpu {
@@ -93,7 +93,8 @@ std::unique_ptr<Stream> CpuDevice::create_stream(const StreamOptions& options) {
 }
 
 std::unique_ptr<Operator> CpuDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {
-  ARBALEST_CHECK(options.precision != Precision::kTensorFloat32);  // refused by precision_problem in engine/devices.h
+  ARBALEST_CHECK(options.precision !=
+                 Precision::kTensorFloat32);  // refused by precision_problem in engine/backends/devices.h
   const ThreadCountScope scope(options.threads);
   return cpu::prepare(spec, options, engine_);
 }

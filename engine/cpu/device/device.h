@@ -7,9 +7,9 @@
 
 #include <dnnl.hpp>
 
-#include "engine/cpu/device/core_lending.h"
+#include "engine/cpu/runtime/core_lending.h"
 #include "engine/device.h"
-#include "engine/devices.h"
+#include "engine/device_options.h"
 
 namespace arbalest::engine::cpu {
 

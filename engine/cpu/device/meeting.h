@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::cpu {
 

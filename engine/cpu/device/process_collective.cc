@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/error.h"
 #include "engine/collective.h"
-#include "engine/cpu/device/errors.h"
-#include "engine/cpu/device/stream.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/errors.h"
+#include "engine/cpu/runtime/stream.h"
 #include "engine/process/world.h"
 
 namespace arbalest::engine {

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/world.h"
 
 namespace arbalest::engine::cpu {

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
-#include "engine/cpu/device/stream.h"
-#include "engine/cpu/device/task.h"
+#include "engine/base/error.h"
 #include "engine/cpu/exchange/device_exchange.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/operators/operators.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/parallel.h"
+#include "engine/cpu/runtime/stream.h"
+#include "engine/cpu/runtime/task.h"
 
 namespace arbalest::engine::cpu {
 

@@ -23,13 +23,10 @@ struct Piece {
 // The piece that `reader` reads of the tensor `values`.
 inline Piece piece_of(const ExchangeSizes& sizes, const float* values, std::int64_t reader) {
   switch (sizes.kind) {
-    case ExchangeKind::kGather:
-      return {values, sizes.columns};
-    case ExchangeKind::kToColumns:
-      return {values + reader * sizes.part(), sizes.columns};
+    case ExchangeKind::kGather: return {values, sizes.columns};
+    case ExchangeKind::kToColumns: return {values + reader * sizes.part(), sizes.columns};
     case ExchangeKind::kScatterSums:
-    case ExchangeKind::kToExamples:
-      break;
+    case ExchangeKind::kToExamples: break;
   }
   return {values + reader * sizes.piece_floats(), sizes.width()};
 }

@@ -1,13 +1,13 @@
 #include <optional>
 #include <utility>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 #include "engine/cpu/lanes/convolution_method.h"
 #include "engine/cpu/lanes/lanes.h"
+#include "engine/cpu/onednn/activation_steps.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/primitives.h"
 #include "engine/cpu/onednn/program.h"
-#include "engine/cpu/operators/activation.h"
 
 namespace arbalest::engine::cpu {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/lanes/correlation.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

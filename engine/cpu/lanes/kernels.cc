@@ -1,7 +1,7 @@
 #include "engine/cpu/lanes/kernels.h"
 
-#include "engine/cpu/device/parallel.h"
 #include "engine/cpu/onednn/instruction_sets.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

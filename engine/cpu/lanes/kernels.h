@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "engine/bfloat16.h"
+#include "engine/base/bfloat16.h"
 
 namespace arbalest::engine::cpu {
 

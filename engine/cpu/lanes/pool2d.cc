@@ -6,13 +6,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "engine/alignment.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/alignment.h"
 #include "engine/cpu/lanes/kernels.h"
 #include "engine/cpu/lanes/lanes.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
-#include "engine/cpu/operators/elements.h"
+#include "engine/cpu/runtime/elements.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

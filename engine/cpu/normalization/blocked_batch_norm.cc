@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/cpu/device/parallel.h"
 #include "engine/cpu/lanes/kernels.h"
 #include "engine/cpu/lanes/lanes.h"
 #include "engine/cpu/onednn/layout.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

@@ -1,8 +1,8 @@
 #include "engine/cpu/normalization/blocked_operator.h"
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 #include "engine/cpu/onednn/layout.h"
-#include "engine/cpu/operators/elements.h"
+#include "engine/cpu/runtime/elements.h"
 
 namespace arbalest::engine::cpu {
 

@@ -15,20 +15,14 @@ dnnl::prop_kind direction(OperatorMode mode) {
 dnnl::algorithm algorithm_of(ActivationKind kind) {
   switch (kind) {
     case ActivationKind::kRelu:
-    case ActivationKind::kLeakyRelu:
-      return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
-    case ActivationKind::kTanh:
-      return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
-    case ActivationKind::kSigmoid:
-      return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
-    case ActivationKind::kGelu:
-      return dnnl::algorithm::eltwise_gelu_erf;
-    case ActivationKind::kSilu:
-      return dnnl::algorithm::eltwise_swish;
+    case ActivationKind::kLeakyRelu: return dnnl::algorithm::eltwise_relu_use_dst_for_bwd;
+    case ActivationKind::kTanh: return dnnl::algorithm::eltwise_tanh_use_dst_for_bwd;
+    case ActivationKind::kSigmoid: return dnnl::algorithm::eltwise_logistic_use_dst_for_bwd;
+    case ActivationKind::kGelu: return dnnl::algorithm::eltwise_gelu_erf;
+    case ActivationKind::kSilu: return dnnl::algorithm::eltwise_swish;
     case ActivationKind::kRelu6:  // the gradient passes where 0 < output < 6; a NaN becomes 0, as in oneDNN's ReLU
       return dnnl::algorithm::eltwise_clip_v2_use_dst_for_bwd;
-    case ActivationKind::kHardSwish:
-      return dnnl::algorithm::eltwise_hardswish;
+    case ActivationKind::kHardSwish: return dnnl::algorithm::eltwise_hardswish;
   }
   fail(ErrorKind::kInternal, "unknown activation {}", static_cast<int>(kind));
 }

@@ -6,9 +6,9 @@
 
 #include <dnnl.hpp>
 
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/primitives.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

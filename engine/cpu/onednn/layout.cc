@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -7,7 +7,7 @@
 
 #include <dnnl.hpp>
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine::cpu {
 

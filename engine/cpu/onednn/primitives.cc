@@ -1,8 +1,8 @@
 #include "engine/cpu/onednn/primitives.h"
 
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/kernel_choice.h"
 #include "engine/cpu/onednn/layout.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

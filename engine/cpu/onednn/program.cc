@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/alignment.h"
-#include "engine/cpu/device/errors.h"
-#include "engine/cpu/device/stream.h"
-#include "engine/error.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
+#include "engine/cpu/runtime/errors.h"
+#include "engine/cpu/runtime/stream.h"
 
 namespace arbalest::engine::cpu {
 

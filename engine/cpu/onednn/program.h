@@ -13,7 +13,7 @@
 
 #include <dnnl.hpp>
 
-#include "engine/cpu/device/task.h"
+#include "engine/cpu/runtime/task.h"
 #include "engine/operator.h"
 
 namespace arbalest::engine::cpu {

@@ -9,14 +9,10 @@ namespace {
 
 const char* threading(unsigned runtime) {
   switch (runtime) {
-    case DNNL_RUNTIME_OMP:
-      return "OpenMP";
-    case DNNL_RUNTIME_TBB:
-      return "oneTBB";
-    case DNNL_RUNTIME_SEQ:
-      return "sequential";
-    default:
-      return "other threads";
+    case DNNL_RUNTIME_OMP: return "OpenMP";
+    case DNNL_RUNTIME_TBB: return "oneTBB";
+    case DNNL_RUNTIME_SEQ: return "sequential";
+    default: return "other threads";
   }
 }
 

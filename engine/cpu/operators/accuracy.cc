@@ -1,10 +1,10 @@
 #include <array>
 
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
 #include "engine/cpu/operators/operators.h"
 #include "engine/elementwise/rank.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
-#include "engine/cpu/operators/elements.h"
 #include "engine/cpu/operators/operators.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/elements.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

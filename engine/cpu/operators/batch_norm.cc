@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
 #include "engine/cpu/normalization/blocked_operator.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/primitives.h"

@@ -1,10 +1,10 @@
 #include <algorithm>
 
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
-#include "engine/cpu/operators/elements.h"
 #include "engine/cpu/operators/operators.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/elements.h"
 
 namespace arbalest::engine::cpu {
 

@@ -1,11 +1,11 @@
 // For blocked images [n, c, h, w], oneDNN's kernels are slower than a copy to canonical order followed by the kernels
 // for [n, features] (LeNet's 50x4x4 -> 500, batch 32: 471 us against 12 + 331 us forward). So this layer always uses
 // [n, features].
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/primitives.h"
 #include "engine/cpu/operators/linear.h"
 #include "engine/cpu/operators/operators.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

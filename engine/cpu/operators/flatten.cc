@@ -1,9 +1,9 @@
 #include <cstring>
 
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
 #include "engine/cpu/operators/operators.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <span>
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/augmentation.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -4,12 +4,12 @@
 #include <optional>
 #include <utility>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/cpu/dense_gradient/dense_gradient.h"
+#include "engine/cpu/onednn/activation_steps.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
-#include "engine/cpu/operators/activation.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

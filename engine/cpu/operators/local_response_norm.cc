@@ -2,13 +2,13 @@
 // so these loops are our own. They work in canonical order: vectors hold neighboring pixels of a channel.
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
-#include "engine/cpu/operators/elements.h"
 #include "engine/cpu/operators/operators.h"
+#include "engine/cpu/runtime/elements.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/local_response.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "engine/cpu/device/errors.h"
+#include "engine/cpu/runtime/errors.h"
 
 namespace arbalest::engine::cpu {
 

@@ -1,4 +1,4 @@
-// Creates CPU operators. Before a call, set the thread count with ThreadCountScope (engine/cpu/device/threads.h): a
+// Creates CPU operators. Before a call, set the thread count with ThreadCountScope (engine/cpu/runtime/threads.h): a
 // oneDNN primitive keeps the thread count under which it was created.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace arbalest::engine::cpu {
 
 // Calls make_operator for the alternative that `spec` holds, and translates oneDNN's exceptions into Error
-// (engine/cpu/device/errors.h).
+// (engine/cpu/runtime/errors.h).
 std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
 
 // One overload per alternative of OperatorSpec. These do not translate oneDNN's exceptions.

@@ -1,13 +1,13 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/cpu/lanes/lanes.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/primitives.h"
 #include "engine/cpu/onednn/program.h"
 #include "engine/cpu/operators/operators.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -1,10 +1,10 @@
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
 #include "engine/cpu/operators/operators.h"
 #include "engine/cpu/operators/rows.h"
 #include "engine/cpu/operators/softmax_rows.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

@@ -5,11 +5,11 @@
 #include <iterator>
 #include <numeric>
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/passes/pairwise_blocks.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/finite.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

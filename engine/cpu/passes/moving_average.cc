@@ -1,7 +1,7 @@
 #include "engine/passes/moving_average.h"
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/averaging.h"
 
 namespace arbalest::engine::cpu {

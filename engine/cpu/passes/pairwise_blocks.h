@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::cpu {
 

@@ -1,9 +1,9 @@
 #include "engine/passes/round_weights.h"
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
 #include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cpu/passes/native_bfloat16.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/bfloat16.h"
 
 namespace arbalest::engine::cpu {

@@ -1,11 +1,11 @@
-#include "engine/passes/shared_weights.h"
+#include "engine/shared_weights.h"
 
 #include <algorithm>
 #include <array>
 
-#include "engine/cpu/device/stream.h"
+#include "engine/base/error.h"
 #include "engine/cpu/passes/update_loops.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/stream.h"
 #include "engine/host/relaxed.h"
 
 namespace arbalest::engine {

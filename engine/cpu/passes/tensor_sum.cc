@@ -2,11 +2,11 @@
 
 #include <type_traits>
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
 #include "engine/cpu/onednn/instruction_sets.h"
-#include "engine/cpu/operators/elements.h"
 #include "engine/cpu/passes/native_bfloat16.h"
+#include "engine/cpu/runtime/elements.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

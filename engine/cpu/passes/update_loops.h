@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "engine/cpu/device/parallel.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/weight_update.h"
 
 namespace arbalest::engine::cpu {

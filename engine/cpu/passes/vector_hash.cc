@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/elementwise/hash.h"
 
 namespace arbalest::engine::cpu {

@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "engine/cpu/device/flat_tasks.h"
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/passes/pairwise_blocks.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/flat_tasks.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/flat_tasks.h"
+#include "engine/base/error.h"
 #include "engine/cpu/passes/update_loops.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/flat_tasks.h"
 
 namespace arbalest::engine::cpu {
 

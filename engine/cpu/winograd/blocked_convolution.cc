@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/onednn/instruction_sets.h"
 #include "engine/cpu/onednn/layout.h"
-#include "engine/error.h"
+#include "engine/cpu/runtime/parallel.h"
 
 namespace arbalest::engine::cpu {
 

@@ -129,14 +129,9 @@ void multiply_terms(const BlockedWinogradTask& task, Index count, const float* p
       const float* group = weights + (k * blocks + b) * task.input.channels * kTileBlock;
       float* const to = terms + (b * kTileTerms + k) * kTileBlock;
       switch (blocks_of_group(b, blocks)) {
-        case 4:
-          multiply_group<4>(count, of, input, group, to);
-          break;
-        case 2:
-          multiply_group<2>(count, of, input, group, to);
-          break;
-        default:
-          multiply_group<1>(count, of, input, group, to);
+        case 4: multiply_group<4>(count, of, input, group, to); break;
+        case 2: multiply_group<2>(count, of, input, group, to); break;
+        default: multiply_group<1>(count, of, input, group, to);
       }
     }
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "engine/cpu/device/parallel.h"
+#include "engine/base/error.h"
 #include "engine/cpu/lanes/correlation.h"
+#include "engine/cpu/runtime/parallel.h"
 #include "engine/cpu/winograd/kernels.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cpu {
 

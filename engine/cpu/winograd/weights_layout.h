@@ -2,7 +2,7 @@
 // to canonical order does not exist.
 #pragma once
 
-#include "engine/layout.h"
+#include "engine/base/layout.h"
 
 namespace arbalest::engine::cpu {
 

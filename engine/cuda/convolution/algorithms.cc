@@ -33,8 +33,7 @@ Transforms transforms_of(Kind kind) {
     case Kind::kWeightGradient:
       return {CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD,
               CUDNN_CONVOLUTION_BWD_FILTER_ALGO_WINOGRAD_NONFUSED};
-    case Kind::kInputGradient:
-      break;
+    case Kind::kInputGradient: break;
   }
   return {CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT, CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD,
           CUDNN_CONVOLUTION_BWD_DATA_ALGO_WINOGRAD_NONFUSED};

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/device/check.h"
+#include "engine/base/precision.h"
+#include "engine/cuda/runtime/check.h"
 #include "engine/ops/window.h"
-#include "engine/precision.h"
 
 namespace arbalest::engine::cuda {
 

@@ -3,16 +3,16 @@
 #include <limits>
 #include <optional>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/cuda/convolution/convolution_pass.h"
 #include "engine/cuda/convolution/one_sided_padding.h"
 #include "engine/cuda/convolution/pad_or_crop.h"
-#include "engine/cuda/layout/layout.h"
-#include "engine/cuda/layout/transpose.h"
+#include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/linear.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

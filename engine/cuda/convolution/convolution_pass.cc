@@ -7,9 +7,9 @@
 #include <span>
 #include <string>
 
-#include "engine/alignment.h"
-#include "engine/cuda/device/memory.h"
-#include "engine/error.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
+#include "engine/cuda/runtime/memory.h"
 
 namespace arbalest::engine::cuda {
 
@@ -24,26 +24,19 @@ constexpr float kZero = 0.0F;
 
 const char* name_of(Kind kind) {
   switch (kind) {
-    case Kind::kForward:
-      return "output";
-    case Kind::kWeightGradient:
-      return "weight gradient";
-    case Kind::kInputGradient:
-      break;
+    case Kind::kForward: return "output";
+    case Kind::kWeightGradient: return "weight gradient";
+    case Kind::kInputGradient: break;
   }
   return "input gradient";
 }
 
 const char* name_of(cudnnMathType_t math) {
   switch (math) {
-    case CUDNN_FMA_MATH:
-      return "no tensor cores";
-    case CUDNN_TENSOR_OP_MATH:
-      return "tensor cores";
-    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION:
-      return "tensor cores in float16";
-    case CUDNN_DEFAULT_MATH:
-      break;
+    case CUDNN_FMA_MATH: return "no tensor cores";
+    case CUDNN_TENSOR_OP_MATH: return "tensor cores";
+    case CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION: return "tensor cores in float16";
+    case CUDNN_DEFAULT_MATH: break;
   }
   return "tensor cores if cuDNN chooses them";
 }
@@ -177,8 +170,7 @@ cudnnStatus_t ConvolutionPass::find_workspace(cudnnHandle_t cudnn, const Convolu
     case Kind::kWeightGradient:
       return cudnnGetConvolutionBackwardFilterWorkspaceSize(
           cudnn, x, y, of, w, static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), &workspace_);
-    case Kind::kInputGradient:
-      break;
+    case Kind::kInputGradient: break;
   }
   return cudnnGetConvolutionBackwardDataWorkspaceSize(
       cudnn, w, y, of, x, static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_), &workspace_);
@@ -198,8 +190,7 @@ cudnnStatus_t ConvolutionPass::enqueue(cudnnHandle_t cudnn, const ConvolutionTen
       return cudnnConvolutionBackwardFilter(cudnn, &kOne, x, on.first, y, on.second, of,
                                             static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm_), on.workspace,
                                             workspace_, &kZero, w, on.result);
-    case Kind::kInputGradient:
-      break;
+    case Kind::kInputGradient: break;
   }
   return cudnnConvolutionBackwardData(cudnn, &kOne, w, on.first, y, on.second, of,
                                       static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm_), on.workspace, workspace_,

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <vector>
 
+#include "engine/base/precision.h"
 #include "engine/cuda/convolution/algorithms.h"
-#include "engine/cuda/convolution/descriptors.h"
 #include "engine/cuda/device/library_questions.h"
+#include "engine/cuda/kernels/descriptors.h"
 #include "engine/ops/conv2d.h"
-#include "engine/precision.h"
 
 namespace arbalest::engine::cuda {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engine/base/shape.h"
 #include "engine/ops/window.h"
-#include "engine/shape.h"
 
 namespace arbalest::engine::cuda {
 

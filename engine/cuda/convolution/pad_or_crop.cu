@@ -2,9 +2,9 @@
 
 #include <limits>
 
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/elementwise/bfloat16.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

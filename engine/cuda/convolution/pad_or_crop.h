@@ -4,9 +4,9 @@
 
 #include <cuda_runtime.h>
 
-#include "engine/cuda/layout/transpose.h"
+#include "engine/base/shape.h"
+#include "engine/cuda/kernels/transpose.h"
 #include "engine/ops/window.h"
-#include "engine/shape.h"
 
 namespace arbalest::engine::cuda {
 

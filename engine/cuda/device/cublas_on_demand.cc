@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::engine::cuda {
 

@@ -3,14 +3,14 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/cuda/device/check.h"
-#include "engine/cuda/device/memory.h"
-#include "engine/cuda/device/stream.h"
-#include "engine/cuda/layout/convert.h"
-#include "engine/cuda/layout/layout.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/base/error.h"
+#include "engine/cuda/kernels/convert.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/cuda_devices.h"
-#include "engine/error.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/memory.h"
+#include "engine/cuda/runtime/stream.h"
 
 namespace arbalest::engine::cuda {
 

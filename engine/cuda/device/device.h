@@ -7,7 +7,7 @@
 
 #include "engine/cuda/device/library_questions.h"
 #include "engine/device.h"
-#include "engine/devices.h"
+#include "engine/device_options.h"
 
 namespace arbalest::engine::cuda {
 

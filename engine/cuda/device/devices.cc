@@ -1,11 +1,11 @@
 #include <cstdlib>
 
-#include "engine/cuda/device/check.h"
+#include "engine/backends/cuda_devices.h"
+#include "engine/base/error.h"
 #include "engine/cuda/device/device.h"
 #include "engine/cuda/device/nccl.h"
 #include "engine/cuda/exchange/gpu_exchange.h"
-#include "engine/cuda_devices.h"
-#include "engine/error.h"
+#include "engine/cuda/runtime/check.h"
 
 namespace arbalest::engine {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/cuda/device/memory.h"
+#include "engine/cuda/runtime/memory.h"
 
 namespace arbalest::engine::cuda {
 

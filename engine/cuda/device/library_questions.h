@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/device/library_handles.h"
+#include "engine/cuda/runtime/library_handles.h"
 
 namespace arbalest::engine::cuda {
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "engine/cuda/device/collective.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/cuda/runtime/collective.h"
 
 namespace arbalest::engine::cuda {
 

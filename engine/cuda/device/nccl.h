@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "engine/backends/versions.h"
 #include "engine/collective.h"
-#include "engine/versions.h"
 
 namespace arbalest::engine::cuda {
 

@@ -1,9 +1,9 @@
 // A build without NCCL: a job cannot use several GPUs, and the error message says that NCCL is missing.
 #include <string>
 
+#include "engine/base/error.h"
 #include "engine/cuda/device/nccl.h"
 #include "engine/cuda/exchange/gpu_exchange.h"
-#include "engine/error.h"
 #include "engine/process/world.h"
 
 namespace arbalest::engine::cuda {

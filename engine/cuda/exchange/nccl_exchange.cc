@@ -2,10 +2,10 @@
 
 #include <limits>
 
-#include "engine/cuda/device/collective.h"
-#include "engine/cuda/device/handle.h"
-#include "engine/cuda/device/memory.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/cuda/runtime/collective.h"
+#include "engine/cuda/runtime/handle.h"
+#include "engine/cuda/runtime/memory.h"
 
 namespace arbalest::engine::cuda {
 

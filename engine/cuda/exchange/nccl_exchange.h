@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/cuda/device/communicators.h"
 #include "engine/cuda/exchange/gpu_exchange.h"
+#include "engine/cuda/runtime/communicators.h"
 
 namespace arbalest::engine::cuda {
 

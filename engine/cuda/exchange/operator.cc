@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "engine/alignment.h"
-#include "engine/cuda/device/check.h"
-#include "engine/cuda/device/stream.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/cuda/exchange/gpu_exchange.h"
-#include "engine/cuda/layout/layout.h"
-#include "engine/cuda/layout/transpose.h"
+#include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/error.h"
+#include "engine/cuda/runtime/check.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/ops/exchange_sizes.h"
 
 namespace arbalest::engine::cuda {
@@ -79,8 +79,7 @@ void Exchange::join_columns(const float* pieces, float* tensor, cudaStream_t str
 
 void Exchange::exchange(ExchangeKind kind, const Tensors& tensors, cudaStream_t stream) const {
   switch (kind) {
-    case ExchangeKind::kGather:
-      return group().gather(place_.rank, tensors.from, tensors.to, own_floats(), stream);
+    case ExchangeKind::kGather: return group().gather(place_.rank, tensors.from, tensors.to, own_floats(), stream);
     case ExchangeKind::kScatterSums:
       return group().scatter_sums(place_.rank, tensors.from, tensors.to, own_floats(), stream);
     case ExchangeKind::kToColumns:

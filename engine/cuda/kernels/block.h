@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "engine/cuda/device/launch.h"
+#include "engine/cuda/runtime/launch.h"
 
 namespace arbalest::engine::cuda {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/block.h"
-#include "engine/cuda/layout/layout.h"
+#include "engine/cuda/kernels/layout.h"
 
 namespace arbalest::engine::cuda {
 

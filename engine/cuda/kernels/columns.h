@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/cuda/device/launch.h"
+#include "engine/cuda/runtime/launch.h"
 
 namespace arbalest::engine::cuda {
 

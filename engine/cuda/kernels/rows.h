@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "engine/cuda/device/launch.h"
+#include "engine/cuda/runtime/launch.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/exponential.h"
 

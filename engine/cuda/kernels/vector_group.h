@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include "engine/base/error.h"
 #include "engine/elementwise/averaging.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

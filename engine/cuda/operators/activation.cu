@@ -1,8 +1,8 @@
 #include "engine/cuda/operators/activation.h"
 
 #include "engine/cuda/kernels/block.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/kernels/wide.h"
-#include "engine/cuda/layout/layout.h"
 #include "engine/cuda/operators/kernel_operator.h"
 #include "engine/cuda/operators/operators.h"
 

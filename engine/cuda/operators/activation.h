@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "engine/base/error.h"
 #include "engine/elementwise/exponential.h"
-#include "engine/error.h"
 #include "engine/ops/activation.h"
 
 namespace arbalest::engine::cuda {
@@ -73,20 +73,14 @@ struct HardSwish {
 template <typename Body>
 auto with_function(const ActivationFunction& f, const Body& body) {
   switch (f.kind) {
-    case ActivationKind::kRelu:
-      return body(Relu{});
-    case ActivationKind::kTanh:
-      return body(Tanh{});
-    case ActivationKind::kSigmoid:
-      return body(Sigmoid{});
-    case ActivationKind::kLeakyRelu:
-      return body(LeakyRelu{f.slope});
-    case ActivationKind::kRelu6:
-      return body(Relu6{});
+    case ActivationKind::kRelu: return body(Relu{});
+    case ActivationKind::kTanh: return body(Tanh{});
+    case ActivationKind::kSigmoid: return body(Sigmoid{});
+    case ActivationKind::kLeakyRelu: return body(LeakyRelu{f.slope});
+    case ActivationKind::kRelu6: return body(Relu6{});
     case ActivationKind::kGelu:
     case ActivationKind::kSilu:
-    case ActivationKind::kHardSwish:
-      break;
+    case ActivationKind::kHardSwish: break;
   }
   fail(ErrorKind::kInternal, "activation {} cannot be part of another operator", static_cast<int>(f.kind));
 }

@@ -1,9 +1,9 @@
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/wide.h"
 #include "engine/cuda/operators/activation.h"
 #include "engine/cuda/operators/multi_input_operator.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

@@ -2,11 +2,11 @@
 
 #include <optional>
 
-#include "engine/alignment.h"
-#include "engine/cuda/device/stream.h"
-#include "engine/cuda/layout/transpose.h"
+#include "engine/base/alignment.h"
+#include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/batch_norm.h"
 #include "engine/cuda/operators/operators.h"
+#include "engine/cuda/runtime/stream.h"
 
 namespace arbalest::engine::cuda {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/dtype.h"
+#include "engine/base/dtype.h"
 #include "engine/ops/activation.h"
 
 namespace arbalest::engine::cuda {

@@ -1,8 +1,8 @@
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/operators/multi_input_operator.h"
 #include "engine/cuda/operators/operators.h"
 #include "engine/elementwise/bfloat16.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

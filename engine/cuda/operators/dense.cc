@@ -1,15 +1,15 @@
 // A dense layer as matrix products. Images are multiplied in their memory order, by weights in the same order.
 #include <algorithm>
 
-#include "engine/alignment.h"
-#include "engine/cuda/convolution/descriptors.h"
-#include "engine/cuda/device/check.h"
-#include "engine/cuda/layout/layout.h"
-#include "engine/cuda/layout/transpose.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
+#include "engine/cuda/kernels/descriptors.h"
+#include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/linear.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/error.h"
+#include "engine/cuda/runtime/check.h"
 
 namespace arbalest::engine::cuda {
 
@@ -30,12 +30,9 @@ struct Arithmetic {
 
 Arithmetic arithmetic_of(Precision precision) {
   switch (precision) {
-    case Precision::kFloat32:
-      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
-    case Precision::kTensorFloat32:
-      return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case Precision::kBFloat16:
-      break;
+    case Precision::kFloat32: return {CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC};
+    case Precision::kTensorFloat32: return {CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
+    case Precision::kBFloat16: break;
   }
   return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
 }

@@ -1,11 +1,11 @@
 #include "engine/elementwise/dropout.h"
 
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
-#include "engine/cuda/layout/layout.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/operators/kernel_operator.h"
 #include "engine/cuda/operators/operators.h"
 #include "engine/elementwise/bfloat16.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

@@ -1,11 +1,11 @@
 #include <limits>
 
-#include "engine/cuda/device/stream.h"
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/kernels/rows.h"
-#include "engine/cuda/layout/layout.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/error.h"
+#include "engine/cuda/runtime/stream.h"
 
 namespace arbalest::engine::cuda {
 

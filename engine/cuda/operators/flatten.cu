@@ -1,8 +1,8 @@
-#include "engine/cuda/layout/layout.h"
-#include "engine/cuda/layout/transpose.h"
+#include "engine/base/error.h"
+#include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/kernel_operator.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

@@ -1,7 +1,7 @@
 #include "engine/ops/gather_examples.h"
 
-#include "engine/cuda/device/flat_tasks.h"
 #include "engine/cuda/kernels/block.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 #include "engine/elementwise/augmentation.h"
 
 namespace arbalest::engine::cuda {

@@ -1,12 +1,12 @@
 #include <type_traits>
 
-#include "engine/cuda/device/stream.h"
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/kernels/rows.h"
-#include "engine/cuda/layout/layout.h"
 #include "engine/cuda/operators/operators.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/elementwise/bfloat16.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

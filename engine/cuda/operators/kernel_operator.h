@@ -7,7 +7,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/cuda/device/stream.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/operator.h"
 
 namespace arbalest::engine::cuda {

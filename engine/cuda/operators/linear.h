@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "engine/cuda/device/stream.h"
-#include "engine/cuda/layout/layout.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
+#include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/operator.h"
 
 namespace arbalest::engine::cuda {

@@ -1,14 +1,14 @@
 // cuDNN's kernels support only sizes up to 16 and k above 1e-5 in canonical order, so these kernels are our own.
 #include <algorithm>
 
-#include "engine/alignment.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
-#include "engine/cuda/layout/layout.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/operators/kernel_operator.h"
 #include "engine/cuda/operators/operators.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/local_response.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "engine/alignment.h"
-#include "engine/cuda/device/stream.h"
-#include "engine/cuda/layout/layout.h"
-#include "engine/cuda/layout/transpose.h"
-#include "engine/error.h"
+#include "engine/base/alignment.h"
+#include "engine/base/error.h"
+#include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/kernels/transpose.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/operator.h"
 
 namespace arbalest::engine::cuda {

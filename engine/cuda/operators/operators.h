@@ -1,5 +1,5 @@
 // Functions that make prepared operators, one per alternative of OperatorSpec. Tensors have the layouts of
-// engine/cuda/layout/layout.h.
+// engine/cuda/kernels/layout.h.
 #pragma once
 
 #include <memory>

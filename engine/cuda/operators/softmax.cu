@@ -1,10 +1,10 @@
+#include "engine/base/error.h"
+#include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/kernels/rows.h"
-#include "engine/cuda/layout/layout.h"
 #include "engine/cuda/operators/kernel_operator.h"
 #include "engine/cuda/operators/operators.h"
 #include "engine/elementwise/bfloat16.h"
 #include "engine/elementwise/exponential.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

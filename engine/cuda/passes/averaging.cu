@@ -1,12 +1,12 @@
 #include "engine/elementwise/averaging.h"
 
-#include "engine/cuda/device/flat_tasks.h"
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/last_block.h"
 #include "engine/cuda/kernels/vector_group.h"
 #include "engine/cuda/kernels/wide.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 #include "engine/elementwise/finite.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::cuda {
 

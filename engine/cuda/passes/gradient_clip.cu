@@ -1,9 +1,9 @@
 #include "engine/elementwise/gradient_clip.h"
 
-#include "engine/cuda/device/flat_tasks.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/last_block.h"
 #include "engine/cuda/kernels/wide.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 
 namespace arbalest::engine::cuda {
 

@@ -1,8 +1,8 @@
 #include "engine/passes/moving_average.h"
 
-#include "engine/cuda/device/flat_tasks.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/wide.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 #include "engine/elementwise/averaging.h"
 
 namespace arbalest::engine::cuda {

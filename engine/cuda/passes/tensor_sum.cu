@@ -1,8 +1,8 @@
 #include "engine/passes/tensor_sum.h"
 
-#include "engine/cuda/device/flat_tasks.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/wide.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 
 namespace arbalest::engine::cuda {
 

@@ -1,9 +1,9 @@
 #include "engine/passes/vector_hash.h"
 
-#include "engine/cuda/device/flat_tasks.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/last_block.h"
 #include "engine/cuda/kernels/wide.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 #include "engine/elementwise/hash.h"
 
 namespace arbalest::engine::cuda {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "engine/cuda/device/flat_tasks.h"
+#include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/last_block.h"
 #include "engine/cuda/kernels/wide.h"
-#include "engine/error.h"
+#include "engine/cuda/runtime/flat_tasks.h"
 
 namespace arbalest::engine::cuda {
 

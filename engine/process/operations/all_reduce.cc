@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/base/error.h"
 #include "engine/cpu/passes/pairwise_blocks.h"
-#include "engine/error.h"
 
 namespace arbalest::engine::process {
 
@@ -94,17 +94,10 @@ void AllReduce::on_message(std::uint32_t token, std::size_t bytes) {
   const std::size_t place = token & ((1U << kPlaceBits) - 1);
   const auto peer = static_cast<int>((token >> kPlaceBits) & ((1U << kPeerBits) - 1));
   switch (token >> (kPlaceBits + kPeerBits)) {
-    case kPartSent:
-      part_sent(peer, place);
-      break;
-    case kPartArrived:
-      part_arrived(peer, place, bytes);
-      break;
-    case kSumArrived:
-      sum_arrived(peer, bytes);
-      break;
-    default:
-      break;
+    case kPartSent: part_sent(peer, place); break;
+    case kPartArrived: part_arrived(peer, place, bytes); break;
+    case kSumArrived: sum_arrived(peer, bytes); break;
+    default: break;
   }
   --peers_[static_cast<std::size_t>(peer)].open;
   --open_;

@@ -1,6 +1,6 @@
 #include "engine/process/operations/all_to_all.h"
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/operations/pieces.h"
 
 namespace arbalest::engine::process {

@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "engine/process/operations/pieces.h"
 
 namespace arbalest::engine::process {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "engine/process/transport.h"
+#include "engine/process/operations/transport.h"
 
 namespace arbalest::engine::process {
 

@@ -1,7 +1,7 @@
 // JPEG files: which warnings of libjpeg are damage, and parts of images.
 #include "dataflow/input/images/image_decoder.h"
 #include "dataflow/input/images/resample.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"
 #include "tests/support/image_parts.h"

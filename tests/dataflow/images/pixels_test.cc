@@ -1,7 +1,7 @@
 // The pixels that become of an image do not depend on the kind of its file. Expected values are those of Pillow 13.0.0.
 #include "dataflow/input/images/image_decoder.h"
 #include "dataflow/input/images/luma.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/data_failure.h"
 #include "tests/support/image_parts.h"

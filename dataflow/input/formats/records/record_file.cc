@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "dataflow/input/formats/records/crc32c.h"
-#include "engine/error.h"
+#include "engine/base/error.h"
 
 namespace arbalest::dataflow {
 

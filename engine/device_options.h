@@ -1,0 +1,28 @@
+// Which device, and how it is opened.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace arbalest::engine {
+
+struct DeviceSpec {
+  std::string name;  // "cpu", "cpu:0-1", "cuda:0"
+  // CPU: the named cores, ascending; empty: all cores that the process may use, unpinned.
+  std::vector<int> cores;
+  int cuda_ordinal = -1;  // GPU: its ordinal; -1: a CPU device
+
+  bool is_cuda() const noexcept { return cuda_ordinal >= 0; }
+};
+
+class StreamObserver;
+
+struct DeviceOptions {
+  StreamObserver* observer = nullptr;  // must outlive the device
+  bool graphs = true;                  // GPU: recorded work is replayed as CUDA graphs; false: operator by operator
+  // CPU without named cores: the waiting thread of a stream lends its core to the stream it waits for
+  // (engine/cpu/runtime/core_lending.h). False only to measure the effect.
+  bool lend_cores = true;
+};
+
+}  // namespace arbalest::engine

@@ -1,0 +1,115 @@
+#include <numbers>
+
+#include "interchange/import/operators.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+constexpr float kLimit = 6.0F;  // of ReLU6
+
+// Adds a layer that keeps the order of the elements.
+void add_elementwise(GraphImport& graph, NodeReader& node, const Tensor& input, ImportedLayer layer, bool is_positive) {
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
+  output.channels_first = input.channels_first;
+  output.is_positive = is_positive;
+  graph.put(node, output);
+}
+
+ImportedLayer named(const GraphImport& graph, const NodeReader& node) { return {.name = graph.name_for(node)}; }
+
+// Bound of a Clip: an attribute up to operator set 10, then an input.
+std::optional<float> bound(GraphImport& graph, NodeReader& node, const char* name, int k) {
+  if (graph.operator_set < 11) {
+    if (!node.has(name)) return std::nullopt;
+    return node.number(name, 0.0F);
+  }
+  const Constant* constant = graph.optional_constant(node, k, "its bound");
+  if (constant == nullptr) return std::nullopt;
+  if (!constant->is_single()) refuse("its bound is not one number");
+  return static_cast<float>(constant->single());
+}
+
+}  // namespace
+
+void import_activation(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  ImportedLayer layer = named(graph, node);
+  const std::string& kind = node.kind();
+  if (kind == "Relu") layer.message.mutable_relu();
+  if (kind == "Tanh") layer.message.mutable_tanh();
+  if (kind == "Sigmoid") layer.message.mutable_sigmoid();
+  if (kind == "HardSwish") layer.message.mutable_hard_swish();
+  node.ignore("consumed_inputs");
+  add_elementwise(graph, node, input, std::move(layer), kind == "Relu" || kind == "Sigmoid");
+}
+
+void import_clip(GraphImport& graph, NodeReader& node) {
+  const std::optional<float> low = bound(graph, node, "min", 1);
+  const std::optional<float> high = bound(graph, node, "max", 2);
+  node.ignore("consumed_inputs");
+  if (low.value_or(0.0F) != 0.0F || !low) refuse("it limits numbers to other bounds than [0, 6] (ReLU6)");
+  if (const Formula* shifted = graph.formula(node, 0, Formula::Kind::kShifted); shifted != nullptr && high == kLimit) {
+    return graph.put(node, Formula{.kind = Formula::Kind::kGate, .x = shifted->x});
+  }
+  ImportedLayer layer = named(graph, node);
+  if (high == kLimit) {
+    layer.message.mutable_relu6();
+  } else if (!high || *high >= std::numeric_limits<float>::max()) {
+    layer.message.mutable_relu();
+  } else {
+    refuse("it limits numbers to [0, {}]; only [0, 6] (ReLU6) can be imported", *high);
+  }
+  add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), true);
+}
+
+// min(max(alpha x + beta, 0), 1)
+void import_hard_sigmoid(GraphImport& graph, NodeReader& node) {
+  const float alpha = node.number("alpha", 0.2F);
+  const float beta = node.number("beta", 0.5F);
+  node.ignore("consumed_inputs");
+  if (!is_about(alpha, 1.0F / kLimit) || !is_about(beta, 0.5F)) {
+    refuse("its alpha is {} and its beta {}; only 1/6 and 1/2, as in hard swish, can be imported", alpha, beta);
+  }
+  graph.put(node, Formula{.kind = Formula::Kind::kGate, .x = graph.tensor(node, 0), .factor = alpha});
+}
+
+void import_leaky_relu(GraphImport& graph, NodeReader& node) {
+  ImportedLayer layer = named(graph, node);
+  const float slope = node.number("alpha", 0.01F);
+  layer.message.mutable_leaky_relu();
+  if (slope != 0.01F) layer.message.mutable_leaky_relu()->set_slope(slope);
+  node.ignore("consumed_inputs");
+  add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), false);
+}
+
+void import_prelu(GraphImport& graph, NodeReader& node) {
+  const Constant& slopes = graph.numbers(node, 1, "its slopes");
+  for (const float slope : slopes.numbers) {
+    if (slope != slopes.numbers.front()) refuse("its slopes differ; leaky_relu has one slope");
+  }
+  if (slopes.numbers.empty()) refuse("it has no slope");
+  graph.note("the slope of a PRelu is fixed here; training does not change it");
+  ImportedLayer layer = named(graph, node);
+  layer.message.mutable_leaky_relu()->set_slope(slopes.numbers.front());
+  add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), false);
+}
+
+void import_gelu(GraphImport& graph, NodeReader& node) {
+  const std::string approximation = node.text("approximate", "none");
+  if (approximation != "none") refuse("it is the approximation by '{}'; ours is exact", approximation);
+  ImportedLayer layer = named(graph, node);
+  layer.message.mutable_gelu();
+  add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), false);
+}
+
+void import_erf(GraphImport& graph, NodeReader& node) {
+  const Formula* formula = graph.formula(node, 0, Formula::Kind::kScaled);
+  if (formula == nullptr || !is_about(formula->factor, std::numbers::sqrt2_v<float> / 2.0F)) {
+    refuse("it is not part of GELU, x (1 + erf(x / sqrt 2)) / 2");
+  }
+  graph.put(node, Formula{.kind = Formula::Kind::kErf, .x = formula->x, .factor = formula->factor});
+}
+
+}  // namespace arbalest::jobs

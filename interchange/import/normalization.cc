@@ -1,0 +1,89 @@
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "interchange/import/operators.h"
+
+namespace arbalest::jobs {
+
+namespace {
+
+// ONNX's momentum is the weight of the old statistics. The shortest number that gives it is taken: for 0.9 it is 0.1,
+// although float32's 1 - 0.9 differs a little.
+float our_momentum(float theirs) {
+  const float exact = 1.0F - theirs;
+  const float rounded = std::round(exact * 1e6F) / 1e6F;
+  return 1.0F - rounded == theirs ? rounded : exact;
+}
+
+dataflow::NamedTensor channels(const char* name, const Constant& constant, const Tensor& input) {
+  const bool fits = constant.size() == static_cast<std::size_t>(input.shape[1]);
+  return weight_of(name, {static_cast<std::int64_t>(constant.size())},
+                   fits ? in_our_order(constant.numbers, input) : constant.numbers);
+}
+
+}  // namespace
+
+void import_batch_norm(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.channels_first_tensor(node, 0);
+  const Constant& scale = graph.numbers(node, 1, "its scale");
+  ImportedLayer layer{.name = graph.name_for(node, scale.name)};
+  v1::BatchNorm& norm = *layer.message.mutable_batch_norm();
+  const float epsilon = node.number("epsilon", 1e-5F);
+  if (epsilon != 1e-5F) norm.set_epsilon(epsilon);
+  const float momentum = our_momentum(node.number("momentum", 0.9F));
+  if (momentum <= 0.0F || momentum > 1.0F) {
+    graph.note(
+        fmt::format("layer '{}' never updates its running statistics (momentum {}); here they are updated with "
+                    "the usual momentum, 0.1",
+                    layer.name, 1.0F - momentum));
+  } else if (momentum != 0.1F) {
+    norm.set_momentum(momentum);
+  }
+  node.require("spatial", 1);
+  node.ignore("training_mode");  // layers of ours know when they train
+  node.ignore("is_test");
+  node.ignore("consumed_inputs");
+  layer.weights.push_back(channels("weight", scale, input));
+  layer.weights.push_back(channels("bias", graph.numbers(node, 2, "its bias"), input));
+  layer.weights.push_back(channels("running_mean", graph.numbers(node, 3, "its running mean"), input));
+  layer.weights.push_back(channels("running_var", graph.numbers(node, 4, "its running variance"), input));
+  graph.use_weight(scale);
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
+  output.channels_first = input.channels_first;
+  graph.put(node, output);
+}
+
+void import_lrn(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.channels_first_tensor(node, 0);
+  ImportedLayer layer{.name = graph.name_for(node)};
+  v1::LocalResponseNorm& norm = *layer.message.mutable_local_response_norm();
+  norm.set_size(static_cast<int>(std::min<std::int64_t>(node.integer("size", 0), 1 << 20)));
+  norm.set_alpha(node.number("alpha", 1e-4F));
+  norm.set_beta(node.number("beta", 0.75F));
+  norm.set_k(node.number("bias", 1.0F));
+  Tensor output = graph.layers().add(std::move(layer), {input});
+  output.view = input.view;
+  graph.put(node, output);
+}
+
+void import_softmax(GraphImport& graph, NodeReader& node) {
+  Tensor input = graph.channels_first_tensor(node, 0);
+  const std::int64_t axis = node.integer("axis", graph.operator_set < 13 ? 1 : -1);
+  if (input.view == Tensor::View::kVector) {
+    ImportedLayer flatten{.name = graph.name_for(node) + "/flatten"};
+    flatten.message.mutable_flatten();
+    input = graph.layers().add(std::move(flatten), {input});
+  }
+  if (input.rank() != 2 || input.shape.rank() != 2 || (axis != 1 && axis != -1)) {
+    refuse("it normalizes something else than a vector of features");
+  }
+  if (!input.channels_first.empty())
+    refuse("it reads flattened images whose elements are in another order than in Arbalest");
+  ImportedLayer layer{.name = graph.name_for(node)};
+  layer.message.mutable_softmax();
+  graph.add(node, std::move(layer), {input});
+}
+
+}  // namespace arbalest::jobs
