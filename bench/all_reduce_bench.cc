@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "bench/all_reduce/gpu_sum.h"
 #include "bench/all_reduce/measured_transport.h"
 #include "bench/all_reduce/measuring.h"
 #include "bench/support/harness.h"
@@ -54,8 +53,6 @@ int run(int argc, char** argv) {
   std::vector<std::size_t> sizes{1000,    3000,      10'000,    30'000,    100'000,   300'000,
                                  430'000, 1'000'000, 3'000'000, 8'000'000, 25'000'000};
   Measurements measurements;
-  bool only_ours = false;
-  app.add_flag("--only-ours", only_ours, "measure neither MPI's sums nor NCCL's");
   app.add_option("--elements", sizes, "lengths of the vectors")
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 28));
@@ -70,10 +67,7 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{32}));
   return run_program(app, argc, argv, [&] {
     return run_in_world([&](World& world, MeasuredTransport& transport) {
-      std::optional<GpuSum> gpus;
-      if (!only_ours) gpus.emplace(world);
-      Measuring measuring(world, transport, only_ours ? methods().first(1) : methods(), gpus ? &*gpus : nullptr,
-                          measurements);
+      Measuring measuring(world, transport, measurements);
       for (const std::size_t elements : sizes) measuring.measure(elements);
     });
   });

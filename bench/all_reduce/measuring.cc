@@ -12,11 +12,18 @@ namespace arbalest::bench {
 using engine::process::AllReduceMethod;
 using engine::process::PreparedAllReduce;
 
+struct Method {
+  const char* name;
+  AllReduceMethod method = AllReduceMethod::kCanonical;
+  bool is_blocking = false;
+};
+
 namespace {
 
 constexpr int kWarmUpTurns = 3;
 constexpr std::size_t kFloatsOfTurn = std::size_t{1} << 21;
 
+// The product's all-reduce is the first, MPI's blocking one the last.
 constexpr Method kMethods[] = {
     {.name = "canonical"},
     {.name = "MPI_Iallreduce, polled", .method = AllReduceMethod::kLibrary},
@@ -37,8 +44,6 @@ std::vector<double> ratios(const std::vector<double>& over, const std::vector<do
 }
 
 }  // namespace
-
-std::span<const Method> methods() { return kMethods; }
 
 Measuring::Sum Measuring::prepare(const Method& method, std::span<float> values) {
   world_.set_all_reduce(method.method, measurements_.options);
@@ -72,16 +77,12 @@ void Measuring::measure(std::size_t elements) {
     sink = copy[values.size() / 2];
   };
   std::vector<Sum> sums;
-  for (const Method& method : methods_) sums.push_back(prepare(method, values));
-  const bool has_gpus = gpus_ != nullptr && gpus_->problem().empty();
-  if (has_gpus) gpus_->prepare(elements);
-  const std::function<void()> over_gpus = [this] { gpus_->run(); };
+  for (const Method& method : kMethods) sums.push_back(prepare(method, values));
   const int calls = calls_for(elements);
-  Seconds own(methods_.size() + (has_gpus ? 2 : 1));
+  Seconds own(sums.size() + 1);
   for (int turn = -kWarmUpTurns; turn < measurements_.turns; ++turn) {
     for (std::size_t m = 0; m < own.size(); ++m) {
-      const double seconds = m < sums.size() ? seconds_of(methods_[m], *sums[m], calls)
-                                             : seconds_of(m == sums.size() ? copying : over_gpus, calls);
+      const double seconds = m < sums.size() ? seconds_of(kMethods[m], *sums[m], calls) : seconds_of(copying, calls);
       if (turn >= 0) own[m].push_back(seconds);
     }
   }
@@ -106,25 +107,19 @@ void Measuring::report(std::size_t elements, int calls, const Seconds& seconds) 
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const double sent_bytes = 2.0 * 4.0 * static_cast<double>(elements) * (world_.size() - 1) / world_.size();
   for (std::size_t m = 0; m < seconds.size(); ++m) {
-    const bool is_method = m < methods_.size();
-    const bool is_copy = m == methods_.size();
-    const char* const name = is_method ? methods_[m].name : is_copy ? "memcpy" : "NCCL";
+    const bool is_copy = m == std::size(kMethods);
+    const char* const name = is_copy ? "memcpy" : kMethods[m].name;
     const Summary summary = summarize(seconds[m]);
     nlohmann::ordered_json row = {
         {"name", name}, {"seconds", to_json(summary)}, {"fastest_seconds", std::ranges::min(seconds[m])}};
-    std::string comparison;
-    if (methods_.back().is_blocking) {
-      const Summary ratio = summarize(ratios(seconds[methods_.size() - 1], seconds[m]));
-      row["speed_over_blocking"] = to_json(ratio);
-      comparison = fmt::format("{:5.2f} of the speed of MPI_Allreduce  ", ratio.median);
-    }
+    const Summary ratio = summarize(ratios(seconds[std::size(kMethods) - 1], seconds[m]));
+    row["speed_over_blocking"] = to_json(ratio);
     const double bytes = is_copy ? 4.0 * static_cast<double>(elements) : sent_bytes;
     row["gigabytes_per_second"] = bytes / summary.median / 1e9;
     rows.push_back(row);
-    fmt::print(stderr, "{:>9} floats  {:<24} {:10.1f} us  {}spread {:.1f} %\n", elements, name, summary.median * 1e6,
-               comparison, summary.spread() * 100.0);
+    fmt::print(stderr, "{:>9} floats  {:<24} {:10.1f} us  {:5.2f} of the speed of MPI_Allreduce  spread {:.1f} %\n",
+               elements, name, summary.median * 1e6, ratio.median, summary.spread() * 100.0);
   }
-  if (gpus_ && !gpus_->problem().empty()) rows.push_back({{"name", "NCCL"}, {"skipped", gpus_->problem()}});
   print_result("all-reduce between processes beside MPI's", {{"processes", world_.size()},
                                                              {"elements", elements},
                                                              {"calls_per_turn", calls},

@@ -7,21 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "bench/all_reduce/gpu_sum.h"
 #include "bench/all_reduce/measured_transport.h"
 #include "bench/support/harness.h"
 #include "engine/process/world.h"
 
 namespace arbalest::bench {
 
-struct Method {
-  const char* name;
-  engine::process::AllReduceMethod method = engine::process::AllReduceMethod::kCanonical;
-  bool is_blocking = false;
-};
-
-// The product's all-reduce is the first, MPI's blocking one the last.
-std::span<const Method> methods();
+struct Method;
 
 struct Measurements {
   int turns = 15;
@@ -30,16 +22,15 @@ struct Measurements {
 
 class Measuring {
  public:
-  // `gpus` is null if NCCL is not measured. All but `methods` must outlive this.
-  Measuring(engine::process::World& world, MeasuredTransport& transport, std::span<const Method> methods, GpuSum* gpus,
-            const Measurements& measurements)
-      : world_(world), transport_(transport), methods_(methods), gpus_(gpus), measurements_(measurements) {}
+  // The first two must outlive this.
+  Measuring(engine::process::World& world, MeasuredTransport& transport, const Measurements& measurements)
+      : world_(world), transport_(transport), measurements_(measurements) {}
 
-  // The methods take turns, and memcpy with them; so does NCCL, if each rank has a GPU. Prints a row.
+  // The methods take turns, and memcpy with them. Prints a row.
   void measure(std::size_t elements);
 
  private:
-  // Seconds of a call: the slowest rank's, by contender and turn: the methods, memcpy, and NCCL. Filled on rank 0.
+  // Seconds of a call: the slowest rank's, by contender and turn: the methods, and memcpy. Filled on rank 0.
   using Seconds = std::vector<std::vector<double>>;
   using Sum = std::unique_ptr<engine::process::PreparedAllReduce>;
 
@@ -52,8 +43,6 @@ class Measuring {
 
   engine::process::World& world_;
   MeasuredTransport& transport_;
-  const std::span<const Method> methods_;
-  GpuSum* const gpus_;
   const Measurements measurements_;
 };
 
