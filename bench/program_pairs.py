@@ -13,10 +13,11 @@ import json
 import os
 import pathlib
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
+
+from comparison.pairing import summarize
 
 
 def train(program, arguments):
@@ -30,11 +31,6 @@ def train(program, arguments):
         summary = json.loads((output / 'summary.json').read_text(encoding='utf-8'))
     return {'cpu': after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
             'seconds': summary['train_seconds'], 'model_sha256': summary['model_sha256']}
-
-
-def spread(values):
-    quartiles = statistics.quantiles(values, n=4, method='inclusive') if len(values) > 1 else values * 3
-    return {'median': statistics.median(values), 'quartiles': [quartiles[0], quartiles[2]]}
 
 
 def main():
@@ -53,7 +49,7 @@ def main():
         order = list(programs) if number % 2 == 0 else list(programs)[::-1]
         turns.append({name: train(programs[name], arguments) for name in order})
         print(json.dumps({'turn': number + 1, 'load_average': os.getloadavg()[0], **turns[-1]}), flush=True)
-    result = {figure: spread([turn['program'][figure] / turn['baseline'][figure] for turn in turns])
+    result = {figure: summarize([turn['program'][figure] / turn['baseline'][figure] for turn in turns])
               for figure in ('cpu', 'seconds')}
     same = len({run['model_sha256'] for turn in turns for run in turn.values()}) == 1
     print(json.dumps({'job': arguments.job, 'set': arguments.set, 'epochs': arguments.epochs, 'same model': same,

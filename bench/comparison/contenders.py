@@ -11,8 +11,8 @@ import time
 
 from comparison import got
 from peers import huge_pages
+from peers.command_line import NOT_REACHED
 
-NOT_REACHED = 9
 GRACE = 10  # seconds between asking a process to end and killing it
 WARM_UP = 0.2  # fraction of a turn, which precedes the turn in a peer's new process
 

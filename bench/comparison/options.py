@@ -47,13 +47,6 @@ def positive(text):
     return value
 
 
-def count(text):
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is below 1")
-    return value
-
-
 def mini_batches_of(text):
     if text == "job":
         return []
@@ -89,7 +82,7 @@ def make_parser():
         type=command_line.share,
         help="test accuracy to be reached (0.99; ResNet-20: 0.8 and 0.88; ResNet-32: 0.88)",
     )
-    add("--turns", type=count, default=7, help="of each contender (7)")
+    add("--turns", type=command_line.count, default=7, help="of each contender (7)")
     add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 10)")
     add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest; no TensorFlow")
     add(
@@ -108,7 +101,7 @@ def make_parser():
     add("--by-epoch", action="store_true", help="train to the last epoch and compare the accuracies of every epoch")
     add("--device", choices=("cpu", "cuda"), default="cpu", help="of both sides: all cores, or the first GPU (cpu)")
     add("--speed-only", action="store_true", help="turns, and no training to the target")
-    add("--max-epochs", type=count, help="in place of the jobs'")
+    add("--max-epochs", type=command_line.count, help="in place of the jobs'")
     add(
         "--set",
         action="append",

@@ -1,5 +1,6 @@
 """Statistics of turns and runs: quartiles, ratios of pairs, epochs to a target, and time to accuracy."""
 
+import math
 import statistics
 
 from peers.accuracy_target import epochs_to, judged
@@ -9,9 +10,7 @@ def summarize(values):
     """Returns median and quartiles, or None if there are no values."""
     if not values:
         return None
-    if len(values) == 1:
-        return {"median": values[0], "first_quartile": values[0], "third_quartile": values[0]}
-    first, median, third = statistics.quantiles(values, n=4, method="inclusive")
+    first, median, third = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
     return {"median": median, "first_quartile": first, "third_quartile": third}
 
 
@@ -30,9 +29,8 @@ def median_with_missing(values):
     """
     if not values:
         return None
-    ordered = sorted(values, key=lambda value: float("inf") if value is None else value)
-    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-    return None if high is None else (low + high) / 2
+    median = statistics.median(math.inf if value is None else value for value in values)
+    return None if median == math.inf else median
 
 
 def reached(target, run):

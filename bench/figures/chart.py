@@ -1,7 +1,7 @@
 """Draws charts as SVG files, readable on light and dark background; they look like those of `arbalest bench`.
 
-`arbalest bench` draws its own runs (study/svg_chart.h). This module draws figures of bench/results, whose rows come
-from several programs and from peers, so it needs no build.
+`arbalest bench` draws its own runs (study/svg_chart.h). This module draws figures of several benches, and needs no
+build.
 """
 
 import math
@@ -23,9 +23,8 @@ def style():
     return (
         f"svg{{color-scheme:light dark;background:Canvas}}text{{fill:CanvasText}}{light}"
         f"@media(prefers-color-scheme:dark){{{dark}}}.axis{{stroke:GrayText;fill:none}}"
-        ".grid{stroke:GrayText;stroke-opacity:.25}.level{stroke:CanvasText;stroke-dasharray:6 4}"
+        ".grid{stroke:GrayText;stroke-opacity:.25}"
         ".curve{fill:none;stroke:var(--c);stroke-width:2;stroke-linejoin:round}.dot{fill:var(--c)}"
-        ".range{stroke:CanvasText;stroke-width:1.5}"
     )
 
 
@@ -35,16 +34,15 @@ def tick_text(value):
 
 
 class Axis:
-    """An axis from `low` to `high`. `doubling`: logarithmic, with ticks at powers of two."""
+    """An axis from zero, or (`doubling`) a logarithmic one with ticks at powers of two."""
 
-    def __init__(self, title, values, doubling=False, from_zero=False, text=tick_text):
-        low, high = min(values), max(values)
-        self.title, self.doubling, self.text = title, doubling, text
+    def __init__(self, title, values, doubling=False):
+        self.title, self.doubling = title, doubling
         if doubling:
-            first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+            first, last = math.floor(math.log2(min(values))), math.ceil(math.log2(max(values)))
             self.ticks = [2.0**i for i in range(first, max(last, first + 1) + 1)]
         else:
-            self.ticks = linear_ticks(0.0 if from_zero else low, high)
+            self.ticks = linear_ticks(max(values))
         self.low, self.high = self.ticks[0], self.ticks[-1]
 
     def share(self, value):
@@ -54,14 +52,11 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
 
-def linear_ticks(low, high):
-    """Returns about five ticks, 1, 2 or 5 times a power of ten apart, that enclose both values."""
-    if not high > low:
-        low, high = low - 0.5, low + 0.5
-    unit = 10.0 ** math.floor(math.log10((high - low) / 5.0))
-    step = next(factor * unit for factor in (1, 2, 5, 10) if (high - low) / 5.0 <= factor * unit * 1.001)
-    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-    return [round(i * step, 12) for i in range(first, last + 1)]
+def linear_ticks(high):
+    """Returns about five ticks from zero, 1, 2 or 5 times a power of ten apart. The last one is not below `high`."""
+    unit = 10.0 ** math.floor(math.log10(high / 5.0))
+    step = next(factor * unit for factor in (1, 2, 5, 10) if high / 5.0 <= factor * unit * 1.001)
+    return [round(i * step, 12) for i in range(math.ceil(high / step - 1e-9) + 1)]
 
 
 def document(title, content, height=HEIGHT):
@@ -81,8 +76,8 @@ def axes(x, y):
     for tick in y.ticks:
         at = BOTTOM - (BOTTOM - TOP) * y.share(tick)
         content.append(f'<path class="grid" d="M{LEFT} {at:.1f}H{RIGHT}" {line("#888")} stroke-opacity=".25"/>')
-        content.append(label(LEFT - 8, at + 4, y.text(tick), "end"))
-    content += [label(LEFT + (RIGHT - LEFT) * x.share(tick), BOTTOM + 20, x.text(tick)) for tick in x.ticks]
+        content.append(label(LEFT - 8, at + 4, tick_text(tick), "end"))
+    content += [label(LEFT + (RIGHT - LEFT) * x.share(tick), BOTTOM + 20, tick_text(tick)) for tick in x.ticks]
     content.append(f'<path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}" {line("#888")}/>')
     content.append(label((LEFT + RIGHT) / 2, BOTTOM + 44, x.title))
     middle = (TOP + BOTTOM) / 2
@@ -107,54 +102,19 @@ def dot(color, x, y):
     return f'<circle class="dot s{color}" cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{LIGHT[color]}"/>'
 
 
-def line_chart(title, x, y, series, level=None, notes=(), marks=None):
-    """`series`: {name: [(x, y), ...]}. `level`: y of a dashed line. `notes`: lines of text below the chart.
-
-    `marks`: {name: (color, "line" or "dots")}. A series without marks has its own color, a line and dots.
-    """
+def line_chart(title, x, y, series, notes=()):
+    """`series`: {name: [(x, y), ...]}. `notes`: lines of text below the chart."""
     content = axes(x, y)
     content += [label(16, HEIGHT + 18 * (line + 1), note, "start") for line, note in enumerate(notes)]
 
     def place(point):
         return LEFT + (RIGHT - LEFT) * x.share(point[0]), BOTTOM - (BOTTOM - TOP) * y.share(point[1])
 
-    if level is not None:
-        content.append(f'<path class="level" d="M{LEFT} {place((x.low, level))[1]:.1f}H{RIGHT}" {line("#000")}/>')
     for number, (name, points) in enumerate(series.items()):
         places = [place(point) for point in points]
-        color, marked = (marks or {}).get(name, (number % len(LIGHT), "line and dots"))
-        middle = TOP + 20 * number + 5
-        if "line" in marked:
-            content.append(curve(color, "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)))
-            content.append(curve(color, f"M{RIGHT + 16} {middle}h{KEY_WIDTH}"))
-        else:
-            content.append(dot(color, RIGHT + 16 + KEY_WIDTH / 2, middle))
-        if "dots" in marked:
-            content += [dot(color, a, b) for a, b in places]
+        color, middle = number % len(LIGHT), TOP + 20 * number + 5
+        content.append(curve(color, "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in places)))
+        content.append(curve(color, f"M{RIGHT + 16} {middle}h{KEY_WIDTH}"))
+        content += [dot(color, a, b) for a, b in places]
         content.append(label(RIGHT + 16 + KEY_WIDTH + 8, middle + 5, name, "start"))
     return document(title, content, HEIGHT + (18 * len(notes) + 10 if notes else 0))
-
-
-def bar_chart(title, bars, level=None):
-    """`bars`: [(name, color, (low, value, high))]. Each bar goes from 0 to value and has a line from low to high."""
-    left, right, pitch = 16, RIGHT, 46
-    scale = (right - left) / max([high for _, _, (_, _, high) in bars] + ([level] if level else []))
-    height = TOP + pitch * len(bars) + 10
-    content = []
-    for row, (name, color, (low, value, high)) in enumerate(bars):
-        y = TOP + pitch * row + 6
-        content.append(label(left, y + 10, name, "start"))
-        content.append(
-            f'<rect class="dot s{color}" x="{left}" y="{y + 16}" width="{scale * value:.1f}" height="14" '
-            f'fill-opacity=".7" fill="{LIGHT[color]}"/>'
-        )
-        content.append(
-            f'<path class="range s{color}" d="M{left + scale * low:.1f} {y + 23}H{left + scale * high:.1f}" '
-            f'{line("#000", 1.5)}/>'
-        )
-        content.append(label(left + scale * high + 8, y + 28, f"{value:.2f}", "start"))
-    if level:  # one piece beside each bar, so that no piece crosses a name
-        at = left + scale * level
-        pieces = "".join(f"M{at:.1f} {TOP + pitch * row + 20}v18" for row in range(len(bars)))
-        content.append(f'<path class="level" d="{pieces}" {line("#000")}/>')
-    return document(title, content, height)

@@ -3,25 +3,19 @@
 
     draw.py gain BENCH.json...                throughput gain of many learners over batch size
     draw.py time BENCH.json...                time to accuracy over batch size
-    draw.py accuracy --by batch_size|learners BENCH.json...      test (or validation) accuracy over epochs
-    draw.py speedup COMPARE.json...           speed-up over the peers, of each model
 
 bench.json comes from `arbalest bench --vary training.batch_size=... --vary learners.per_device.fixed=...`. With several
 files, a case replaces the case of the same batch size and learners in earlier files. --learners and --batch-size select
-cases. --note says how the recipes of these files differ. compare.json comes from bench/compare.sh. Exit codes: 0 done,
-2 the files lack what a figure needs.
+cases. --note says how the recipes of these files differ. Exit codes: 0 done, 2 the files lack what a figure needs.
 """
 
 import argparse
 import json
 import pathlib
-import statistics
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from comparison.pairing import ratios, summarize, time_ratios  # noqa: E402
-from figures.chart import Axis, bar_chart, line_chart  # noqa: E402
-from peers.accuracy_target import judged  # noqa: E402
+from figures.chart import Axis, line_chart  # noqa: E402
 
 
 class NothingToDraw(Exception):
@@ -37,25 +31,16 @@ class Case:
         self.learners = runs[0]["learners"] if runs else None
         self.images_per_second = case["images_per_second"]["median"]
         self.seconds = case["time_to_accuracy_seconds"]["median"]
-        self.curves = [[judged(row) for row in run["epoch_rows"]] for run in runs]
-        self.accuracy_set = "validation" if any(run.get("accuracy_set") == "validation" for run in runs) else "test"
 
     def place(self):
         return self.batch_size, self.learners
 
-    def accuracies(self):
-        """Returns [(epoch, median accuracy over the runs that reached this epoch)]."""
-        longest = max(len(curve) for curve in self.curves)
-        return [
-            (epoch + 1, statistics.median(curve[epoch] for curve in self.curves if len(curve) > epoch))
-            for epoch in range(longest)
-        ]
 
-
-def read(path, what):
-    """Returns what(JSON of the file)."""
+def read(path):
+    """Returns the cases of the file."""
     try:
-        return what(json.loads(pathlib.Path(path).read_text()))
+        bench = json.loads(pathlib.Path(path).read_text())
+        return [Case(case, bench["target_accuracy"]) for case in bench["cases"]]
     except OSError as error:
         raise NothingToDraw(f"{path}: {error.strerror}") from error
     except (KeyError, TypeError, ValueError) as error:
@@ -66,7 +51,7 @@ def read(path, what):
 def read_cases(options):
     cases = []
     for path in options.files:
-        new = read(path, lambda bench: [Case(case, bench["target_accuracy"]) for case in bench["cases"]])
+        new = read(path)
         places = {case.place() for case in new}
         cases = [case for case in cases if case.place() not in places] + new
     cases = [case for case in cases if case.learners is not None and is_wanted(case, options)]
@@ -101,8 +86,8 @@ def common_target(cases):
 def over_batch_size(title, y_title, series, notes):
     points = [point for points in series.values() for point in points]
     x = Axis("batch size of a learner", [point[0] for point in points], doubling=True)
-    y = Axis(y_title, [point[1] for point in points], from_zero=True)
-    return line_chart(title, x, y, series, notes=notes)
+    y = Axis(y_title, [point[1] for point in points])
+    return line_chart(title, x, y, series, notes)
 
 
 def gain(options):
@@ -136,72 +121,15 @@ def time(options):
     return over_batch_size(title, "seconds to the target, median over seeds", series, [*notes, *options.note])
 
 
-def accuracy(options):
-    by = options.by
-    cases = [case for case in read_cases(options) if any(case.curves)]
-    name = {"batch_size": lambda case: f"b = {case.batch_size}", "learners": lambda case: plural(case.learners)}[by]
-    series = {}
-    other = "learners" if by == "batch_size" else "batch-size"
-    for case in sorted(cases, key=lambda case: getattr(case, by)):
-        if name(case) in series:
-            raise NothingToDraw(f"there are several cases with {name(case)}: choose among them with --{other}")
-        series[name(case)] = case.accuracies()
-    if not series:
-        raise NothingToDraw("no run has come to the end of an epoch")
-    points = [point for points in series.values() for point in points]
-    level = common_target(cases)
-    x = Axis("epochs", [point[0] for point in points], from_zero=True)
-    sets = {case.accuracy_set for case in cases}
-    which = f"{sets.pop()} accuracy" if len(sets) == 1 else "accuracy"
-    y = Axis(which, [point[1] for point in points] + ([level] if level else []))
-    y.text = lambda value: f"{100 * value:g} %"
-    return line_chart(f"{which.capitalize()} over epochs", x, y, series, level, options.note)
-
-
-def speedup(options):
-    bars = []
-    for path in options.files:
-        bars += read(path, bars_of)
-    if not bars:
-        raise NothingToDraw("there is no peer in these files")
-    return bar_chart("Speed-up over the peers (line: quartiles; dashed: as fast)", bars, level=1.0)
-
-
-def bars_of(comparison):
-    pairs = [(model, side) for model in comparison["models"] for side in model["sides"][1:] if not side.get("is_ours")]
-    return [bar for model, side in pairs for bar in bars_of_pair(model, model["sides"][0], side)]
-
-
-def bars_of_pair(model, ours, side):
-    bars = []
-    if ours["rates"] and side["rates"]:
-        bars.append((f"{model['model']}, {side['name']}: images/s", 0, quartiles(ratios(ours["rates"], side["rates"]))))
-    for target in model["targets"]:
-        speed_ups = time_ratios(side, ours, target, model["examples"])
-        if speed_ups:
-            name = f"{model['model']}, {side['name']}: time to {100 * target:g} %"
-            bars.append((name, 1, quartiles(speed_ups)))
-    return bars
-
-
-def quartiles(values):
-    summary = summarize(values)
-    return summary["first_quartile"], summary["median"], summary["third_quartile"]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    figures = parser.add_subparsers(dest="figure", required=True)
-    for name in ("gain", "time", "accuracy", "speedup"):
-        figure = figures.add_parser(name)
-        figure.add_argument("files", nargs="+", metavar="JSON")
-        if name != "speedup":
-            figure.add_argument("--learners", type=int, help="runs with so many only")
-            figure.add_argument("--batch-size", type=int, help="runs with this one only")
-            figure.add_argument("--note", action="append", default=[], help="a line below it: where recipes differ")
-    figures.choices["accuracy"].add_argument("--by", choices=("batch_size", "learners"), required=True)
+    parser.add_argument("figure", choices=("gain", "time"))
+    parser.add_argument("files", nargs="+", metavar="JSON")
+    parser.add_argument("--learners", type=int, help="runs with so many only")
+    parser.add_argument("--batch-size", type=int, help="runs with this one only")
+    parser.add_argument("--note", action="append", default=[], help="a line below it: where recipes differ")
     arguments = parser.parse_args()
-    draw = {"gain": gain, "time": time, "accuracy": accuracy, "speedup": speedup}[arguments.figure]
+    draw = {"gain": gain, "time": time}[arguments.figure]
     try:
         sys.stdout.write(draw(arguments))
     except NothingToDraw as error:

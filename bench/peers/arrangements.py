@@ -1,4 +1,4 @@
-"""The ways in which PyTorch can use a machine."""
+"""The ways in which a peer can use a machine. Those of TensorFlow are chosen in tensorflow_arrangements.py."""
 
 import dataclasses
 import itertools
@@ -19,8 +19,9 @@ class Arrangement:
     threads: int = 1  # per process
     is_parallel: bool = False  # the processes train one model together (DistributedDataParallel), not one model each
     channels_last: bool = False
-    compile_mode: str = None  # mode of torch.compile
+    compile_mode: str = None  # mode of torch.compile, or "XLA" of TensorFlow
     bfloat16: bool = False
+    operators: int = 0  # of TensorFlow that run at a time; 0: it chooses
     is_graphed: bool = False  # forward, backward and update as one CUDA graph
     huge_pages: bool = True  # requests huge pages, like Arbalest
 
@@ -39,10 +40,12 @@ class Arrangement:
         """Describes the arrangement's resources for a page."""
         what = "ranks" if self.is_parallel else "processes"
         division = f"{self.processes} {what} x " if self.processes > 1 else ""
+        at_a_time = ", one operator at a time" if self.operators == 1 else ""
+        is_torch = self.compile_mode not in (None, "XLA")
         return {
-            "division": f"{division}{self.threads} thread{'s' if self.threads > 1 else ''}",
+            "division": f"{division}{self.threads} thread{'s' if self.threads > 1 else ''}{at_a_time}",
             "memory_format": "channels last" if self.channels_last else "contiguous",
-            "compiler": f"torch.compile ({self.compile_mode})" if self.compile_mode else None,
+            "compiler": f"torch.compile ({self.compile_mode})" if is_torch else self.compile_mode,
             "precision": "BF16" if self.bfloat16 else "FP32",
             "asks_for_huge_pages": self.huge_pages,
         }
@@ -148,7 +151,7 @@ def with_other_pages(arrangement):
 
 
 def reason_against_other_pages(arrangement):
-    if getattr(arrangement, "device", "cpu") != "cpu":
+    if arrangement.device != "cpu":
         return "the arrangement's memory is the GPU's"
     return huge_pages.reason_against_choosing()
 

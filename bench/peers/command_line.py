@@ -101,14 +101,6 @@ def machine():
     }
 
 
-def serve_turns(measure, steps_of_second, described):
-    """Answers each line of stdin, a number of seconds, with measure(steps) for the steps that take this time."""
-    answer({"ready": True} | described)
-    for line in sys.stdin:
-        steps = max(1, round(float(line) * steps_of_second()))
-        answer(measure(steps) | {"steps": steps})
-
-
 def tell_epoch(row):
     accuracies = ", ".join(f"{name} {100 * judged(row[name]):.2f} %" for name in ("weights", "average") if name in row)
     say(f"epoch {row['epoch']}: {accuracies}; {row['training_seconds']:.1f} s of training")

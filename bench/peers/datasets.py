@@ -2,10 +2,13 @@
 
 import dataclasses
 import gzip
+import math
 import os
 import pathlib
 import random
 import struct
+
+from peers.validation import left_out
 
 
 class DataMissing(Exception):
@@ -70,8 +73,6 @@ def load_parts(dataset, validation, data_root):
     train, test = (load(dataset, split, data_root) for split in ("train", "test"))
     if validation is None:
         return Parts(train, test)
-    from peers.validation import left_out  # only jobs with a validation split need Arbalest's rule
-
     chosen = left_out(train.labels, *validation)
     kept = sorted(set(range(len(train))).difference(chosen))
     return Parts(train.chosen(kept), test, train.chosen(chosen))
@@ -81,21 +82,17 @@ def load(dataset, split, data_root):
     """`split`: "train" or "test"."""
     folder = pathlib.Path(data_root) / dataset
     images, labels = (read_mnist if dataset == "mnist" else read_cifar10)(folder, split)
-    channels, height, width = SOURCES[dataset].image
-    if len(images) != len(labels) * channels * height * width or not labels or max(labels) >= CLASSES:
+    if len(images) != len(labels) * math.prod(SOURCES[dataset].image) or not labels or max(labels) >= CLASSES:
         raise DataMissing(f"{folder}: the {split} files are damaged; get them again")
     return Bytes(SOURCES[dataset], images, labels)
 
 
 def synthetic(dataset, examples):
     """Returns random data in the shape of a dataset, which is enough to measure speed."""
-    pixels = examples
-    for side in SOURCES[dataset].image:
-        pixels *= side
     numbers = random.Random(1)
     return Bytes(
         SOURCES[dataset],
-        bytearray(numbers.randbytes(pixels)),
+        bytearray(numbers.randbytes(examples * math.prod(SOURCES[dataset].image))),
         bytearray(numbers.randrange(CLASSES) for _ in range(examples)),
     )
 
@@ -115,9 +112,7 @@ def read_idx(path, dimensions):
     header = 4 + 4 * dimensions
     if len(data) < header or data[:4] != bytes([0, 0, 8, dimensions]):
         raise DataMissing(f"{path}: is no IDX file of bytes with {dimensions} dimensions")
-    size = 1
-    for length in struct.unpack(f">{dimensions}I", data[4:header]):
-        size *= length
+    size = math.prod(struct.unpack(f">{dimensions}I", data[4:header]))
     if len(data) != header + size:
         raise DataMissing(f"{path}: has {len(data) - header} bytes of data instead of {size}")
     return bytearray(data[header:])

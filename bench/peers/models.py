@@ -1,7 +1,5 @@
 """Arbalest's LeNet and CIFAR ResNets in PyTorch, initialized like dataflow/models/zoo."""
 
-import json
-
 import torch
 from torch import nn
 
@@ -66,15 +64,3 @@ def make_model(name, seed):
     """Returns the model "lenet", "resnet20", "resnet32", ..."""
     torch.manual_seed(seed)
     return lenet() if name == "lenet" else resnet(int(name.removeprefix("resnet")))
-
-
-def load_weights(model, path):
-    """Loads the weights of Arbalest's model.safetensors. Its tensors are in PyTorch's order."""
-    content = path.read_bytes()
-    length = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:length])
-    header.pop("__metadata__", None)
-    tensors = [value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")]
-    for target, entry in zip(tensors, header.values(), strict=True):
-        first, last = (length + offset for offset in entry["data_offsets"])
-        target.copy_(torch.frombuffer(bytearray(content[first:last]), dtype=torch.float32).view(entry["shape"]))

@@ -91,14 +91,12 @@ class Program:
         arrangement = self.chosen()
         with self.workers(arrangement) as workers:
             workers.images_per_second(WARM_UP_STEPS)
-            last = [workers.images_per_second(2 * WARM_UP_STEPS)]
-
-            def measure(steps):
-                last[0] = workers.images_per_second(steps)
-                return {"images_per_second": last[0], "got": workers.got()}
-
-            steps_of_second = lambda: last[0] / (workers.recipe.batch * arrangement.processes)  # noqa: E731
-            command_line.serve_turns(measure, steps_of_second, self.described())
+            rate = workers.images_per_second(2 * WARM_UP_STEPS)
+            answer({"ready": True} | self.described())
+            for line in sys.stdin:
+                steps = max(1, round(float(line) * rate / (workers.recipe.batch * arrangement.processes)))
+                rate = workers.images_per_second(steps)
+                answer({"images_per_second": rate, "got": workers.got(), "steps": steps})
         return 0
 
     def train(self):

@@ -3,7 +3,7 @@
 import math
 import time
 
-from peers.accuracy_target import AccuracyTarget, judged
+from peers.accuracy_target import is_reached, judged
 
 
 class Candidate:
@@ -12,7 +12,7 @@ class Candidate:
 
     def __init__(self, name, averaged, target):
         self.name, self.averaged = name, averaged
-        self.rule = AccuracyTarget(target)
+        self.target, self.accuracies = target, []
         self.evaluation_seconds = 0.0
         self.reached = None  # epoch, seconds
 
@@ -69,7 +69,8 @@ def add_clocks(candidates, row, elapsed):
     for candidate in candidates:
         result = row[candidate.name]
         result["elapsed_seconds"] = elapsed - (evaluation - candidate.evaluation_seconds)
-        if candidate.rule.add(judged(result)):
+        candidate.accuracies.append(judged(result))
+        if is_reached(candidate.target, candidate.accuracies):
             candidate.reached = (row["epoch"], result["elapsed_seconds"])
 
 

@@ -65,7 +65,7 @@ class Trainer:
         self.rate = tf.Variable(0.0)
         self.velocity = [tf.Variable(tf.zeros_like(w)) for w in self.model.trainable_variables]
         # If requested, XLA compiles everything after the choice and augmentation of the examples.
-        self.update = tf.function(self.forward_backward_update, jit_compile=arrangement.is_compiled)
+        self.update = tf.function(self.forward_backward_update, jit_compile=arrangement.compile_mode is not None)
         self.order, self.step_of_epoch, self.seen = None, 0, 0
         self.steps_of_epoch = len(self.examples) // recipe.batch
 

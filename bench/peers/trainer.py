@@ -118,8 +118,8 @@ class Trainer:
             self.estimate_statistics()
             model = self.average.module
         else:
-            self.agree_on_statistics()
             model = self.plain_model
+            self.agree_on_statistics(model)
         model.eval()
         name = self.judged(at_end)
         accuracy = self.accuracy(model, self.evaluated[name])
@@ -141,9 +141,9 @@ class Trainer:
         if self.arrangement.is_parallel:
             torch.distributed.all_reduce(tensor)
 
-    def agree_on_statistics(self):
+    def agree_on_statistics(self, model):
         """Sets batch norm's running statistics to the ranks' mean."""
-        for buffer in self.plain_model.buffers():
+        for buffer in model.buffers():
             if self.arrangement.is_parallel and buffer.is_floating_point():
                 self.add_up(buffer)
                 buffer /= self.ranks
@@ -155,10 +155,7 @@ class Trainer:
         mine = torch.arange(self.rank * count, (self.rank + 1) * count, device=device)
         with torch.autocast(self.arrangement.device, torch.bfloat16, self.arrangement.bfloat16):
             update_bn((self.examples.batch(part)[0] for part in mine.split(self.recipe.batch)), self.average.module)
-        for buffer in self.average.module.buffers():
-            if self.arrangement.is_parallel and buffer.is_floating_point():
-                self.add_up(buffer)
-                buffer /= self.ranks
+        self.agree_on_statistics(self.average.module)
 
 
 class GraphedTrainer(Trainer):

@@ -1,7 +1,6 @@
 """Chooses the training examples that a job sets aside for validation, by the rule of `Validation` in
 proto/arbalest/v1/data.proto."""
 
-import dataclasses
 import math
 
 MASK = 2**64 - 1
@@ -33,16 +32,3 @@ def left_out(labels, fraction, seed=1):
         examples.sort(key=lambda example: mix((mix(seed) + example) & MASK))
         chosen += examples[: share_of(fraction, len(examples))]
     return sorted(chosen)
-
-
-def divide(split, fraction, seed=1):
-    """Returns the remaining training set and the validation set. `split`: the training set from datasets.load."""
-    chosen = set(left_out(split.labels, fraction, seed))
-    pixels = len(split.images) // len(split)
-    parts = []
-    for validates in (False, True):
-        examples = [example for example in range(len(split)) if (example in chosen) == validates]
-        images = b"".join(split.images[example * pixels : (example + 1) * pixels] for example in examples)
-        labels = bytes(split.labels[example] for example in examples)
-        parts.append(dataclasses.replace(split, images=bytearray(images), labels=bytearray(labels)))
-    return tuple(parts)

@@ -71,11 +71,14 @@ class TensorFlow(unittest.TestCase):
         with mock.patch.object(arrangements, "reason_against_bfloat16", lambda: None):
             found, skipped = tensorflow_arrangements.arrangements()
             self.assertEqual(skipped, [])
-            tried = {(one.is_compiled, one.bfloat16, one.operators) for one in found}
+            tried = {(one.compile_mode, one.bfloat16, one.operators) for one in found}
             self.assertEqual(len(tried), 8)
             self.assertEqual(len({one.name for one in found}), 8)
+            described = found[-1].described()
+            self.assertEqual((described["compiler"], described["memory_format"]), ("XLA", "channels last"))
+            self.assertIn("one operator at a time", described["division"])
             plain, skipped = tensorflow_arrangements.arrangements(compiles=False, precision="FP32")
-            self.assertEqual({(one.is_compiled, one.bfloat16) for one in plain}, {(False, False)})
+            self.assertEqual({(one.compile_mode, one.bfloat16) for one in plain}, {(None, False)})
             self.assertEqual([name for name, _ in skipped], ["bfloat16", "XLA"])
 
 

@@ -1,7 +1,6 @@
 """Tests that peers read the same files as Arbalest: bench/peers/datasets.py."""
 
 import gzip
-import importlib.util
 import pathlib
 import tempfile
 import unittest
@@ -48,8 +47,6 @@ class Files(unittest.TestCase):
         self.assertEqual((len(parts.train), list(parts.evaluated)), (30, ["test"]))
 
     def test_a_validation_set_is_taken_out_of_the_training_set(self):
-        if importlib.util.find_spec("peers.validation") is None:
-            self.skipTest("bench/peers/validation.py is not there")
         write_mnist(self.root, train=200, test=20)
         train = datasets.load("mnist", "train", self.root)
         parts = datasets.load_parts("mnist", (0.2, 3), self.root)

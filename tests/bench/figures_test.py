@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import re
 import subprocess
 import sys
 import tempfile
@@ -15,33 +14,21 @@ from tiny_data import ROOT
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def case(batch_size, learners, rate, seconds, curves):
-    runs = [
-        {
-            "learners": learners,
-            "epoch_rows": [{"epoch": i + 1, "test_accuracy": accuracy} for i, accuracy in enumerate(curve)],
-        }
-        for curve in curves
-    ]
+def case(batch_size, learners, rate, seconds):
     return {
         "batch_size": batch_size,
         "images_per_second": {"median": rate},
         "time_to_accuracy_seconds": {"median": seconds},
-        "runs": [*runs, {"outcome": "died"}],
+        "runs": [{"learners": learners}, {"outcome": "died"}],
     }
 
 
 CASES = [
-    case(16, 1, 100.0, 8.0, [[0.5, 0.7], [0.7]]),
-    case(16, 4, 250.0, 4.0, [[0.9]]),
-    case(64, 1, 200.0, None, [[0.4]]),
-    case(64, 4, 300.0, 2.0, [[0.8]]),
+    case(16, 1, 100.0, 8.0),
+    case(16, 4, 250.0, 4.0),
+    case(64, 1, 200.0, None),
+    case(64, 4, 300.0, 2.0),
 ]
-
-
-def side(name, rates, elapsed):
-    rows = [{"test_accuracy": 0.95, "elapsed_seconds": elapsed, "training_seconds": elapsed}]
-    return {"name": name, "rates": rates, "runs": [{"seed": 1, "preparation_seconds": 0.0, "curves": {"z": rows}}]}
 
 
 class Figures(unittest.TestCase):
@@ -94,53 +81,23 @@ class Figures(unittest.TestCase):
         self.assertIn("reach the target", self.draw("time", self.bench([CASES[2]]), exit_code=2))
 
     def test_a_note_stands_below_the_figure(self):
-        for words in (("gain",), ("time",), ("accuracy", "--by", "batch_size", "--learners", "1")):
-            svg = self.draw(*words, self.bench(), "--note", "b = 16: half the rate", "--note", "two")
+        for figure in ("gain", "time"):
+            svg = self.draw(figure, self.bench(), "--note", "b = 16: half the rate", "--note", "two")
             notes = [text for text in svg.iter(f"{SVG}text") if float(text.get("y", 0)) > 420]
             self.assertEqual([note.text for note in notes][-2:], ["b = 16: half the rate", "two"])
             self.assertGreater(float(svg.get("viewBox").split()[3]), float(notes[-1].get("y")))
 
     def test_a_later_file_takes_the_place_of_the_same_case_before(self):
-        again = self.write("again.json", {"target_accuracy": 0.9, "cases": [case(64, 1, 100.0, 3.0, [[0.95]])]})
+        again = self.write("again.json", {"target_accuracy": 0.9, "cases": [case(64, 1, 100.0, 3.0)]})
         one, four = self.dots(self.draw("gain", self.bench(), again))
         self.assertEqual((len(one), len(four)), (2, 2))
         self.assertAlmostEqual((360.0 - four[1][1]) / (360.0 - one[1][1]), 3.0, places=2)
         self.assertEqual(len(self.dots(self.draw("time", self.bench(), again))[0]), 2)
 
-    def test_a_bench_without_a_target_has_no_level(self):
-        path = self.write("bench.json", {"target_accuracy": None, "cases": CASES})
-        svg = self.draw("accuracy", "--by", "batch_size", "--learners", "1", path)
-        self.assertEqual(len(self.dots(svg)), 2)
-        self.assertNotIn("level", [shape.get("class") for shape in svg.iter(f"{SVG}path")])
-
-    def test_accuracy_is_the_median_over_seeds_of_one_learner_or_one_batch_size(self):
-        path = self.bench()
-        svg = self.draw("accuracy", "--by", "batch_size", "--learners", "1", path)
-        small, large = self.dots(svg)
-        self.assertEqual((len(small), len(large)), (2, 1))
-        self.assertTrue({"b = 16", "b = 64"} <= set(self.texts(svg)))
-        level = re.search(
-            r"M80 ([\d.]+)H", next(p.get("d") for p in svg.iter(f"{SVG}path") if p.get("class") == "level")
-        )
-        self.assertLess(float(level.group(1)), small[0][1])  # the target, 90 %, is drawn above 60 %
-        self.assertEqual(len(self.dots(self.draw("accuracy", "--by", "learners", "--batch-size", "16", path))), 2)
-        self.assertIn("--learners", self.draw("accuracy", "--by", "batch_size", path, exit_code=2))
-
-    def test_speedup(self):
-        sides = [side("Arbalest", [30.0, 60.0], 2.0), side("PyTorch <1>", [10.0, 20.0], 8.0), side("none", [], 1.0)]
-        model = {"model": "lenet", "targets": [0.9], "examples": 100, "sides": sides}
-        svg = self.draw("speedup", self.write("compare.json", {"models": [model]}))
-        self.assertEqual(
-            self.texts(svg)[1:], ["lenet, PyTorch <1>: images/s", "3.00", "lenet, PyTorch <1>: time to 90 %", "3.00"]
-        )
-        self.assertIn("no peer", self.draw("speedup", self.write("alone.json", {"models": []}), exit_code=2))
-
     def test_viewers_without_css_variables_show_colors(self):
-        accuracy = self.draw("accuracy", "--by", "batch_size", "--learners", "1", self.bench())
-        drawn = [self.draw("gain", self.bench()), accuracy]
         committed = [xml.parse(path).getroot() for path in (ROOT / "bench" / "figures").glob("*.svg")]
         self.assertGreaterEqual(len(committed), 5)
-        for svg in drawn + committed:
+        for svg in [self.draw("gain", self.bench()), *committed]:
             shapes = [shape for kind in ("path", "circle", "rect") for shape in svg.iter(f"{SVG}{kind}")]
             self.assertGreater(len(shapes), 3)
             for shape in shapes:
@@ -158,16 +115,15 @@ class Figures(unittest.TestCase):
         for content in (b'{"models": []}', b'{"cases": []', b"\xff\xfe\x00"):
             other = self.folder / "other.json"
             other.write_bytes(content)
-            for figure in ("gain", "speedup") if b"models" not in content else ("gain",):
-                said = self.draw(figure, str(other), exit_code=2)
-                self.assertRegex(said, "^error: .*other.json: .*not the JSON")
+            said = self.draw("gain", str(other), exit_code=2)
+            self.assertRegex(said, "^error: .*other.json: .*not the JSON")
         self.assertIn("no such run", self.draw("time", "--learners", "3", self.bench(), exit_code=2))
 
 
 class Axes(unittest.TestCase):
     def test_ticks_enclose_the_values(self):
-        self.assertEqual(linear_ticks(0.0, 1.0), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
-        self.assertEqual(linear_ticks(3.0, 3.0)[0], 2.4)
+        self.assertEqual(linear_ticks(1.0), [0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
+        self.assertEqual(linear_ticks(2.51)[-1], 3.0)
         self.assertEqual(Axis("b", [24, 100], doubling=True).ticks, [16, 32, 64, 128])
         self.assertEqual(Axis("b", [16], doubling=True).ticks, [16, 32])
         self.assertAlmostEqual(Axis("b", [16, 256], doubling=True).share(64), 0.5)

@@ -1,6 +1,5 @@
 """Tests the PyTorch peer: bench/peers/models.py, examples.py, trainer.py and the program. Skipped without PyTorch."""
 
-import importlib.util
 import json
 import math
 import os
@@ -19,7 +18,7 @@ except ImportError as missing:
 from peers import datasets, huge_pages
 from peers.arrangements import SMALL_PAGES, Arrangement, arrangements
 from peers.examples import Examples
-from peers.models import load_weights, make_model
+from peers.models import make_model
 from peers.recipe import read_recipe
 from peers.trainer import STEPS_BETWEEN_AVERAGINGS, Trainer
 from tiny_data import ROOT, arbalest_rows, write_cifar10, write_mnist
@@ -30,6 +29,18 @@ ONE = Arrangement("1 thread")
 
 def split_of(dataset, examples):
     return datasets.synthetic(dataset, examples)
+
+
+def load_weights(model, path):
+    """Loads the weights of Arbalest's model.safetensors. Its tensors are in PyTorch's order."""
+    content = path.read_bytes()
+    length = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:length])
+    header.pop("__metadata__", None)
+    tensors = [value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")]
+    for target, entry in zip(tensors, header.values(), strict=True):
+        first, last = (length + offset for offset in entry["data_offsets"])
+        target.copy_(torch.frombuffer(bytearray(content[first:last]), dtype=torch.float32).view(entry["shape"]))
 
 
 def trainer_of(model, examples, arrangement=ONE):
@@ -217,8 +228,6 @@ class Program(unittest.TestCase):
         self.assertIn("is below 1", self.peer("train", "--mini-batch", "0", exit_code=2).stderr)
 
     def test_a_validation_set_is_evaluated_after_epochs_and_the_test_set_at_the_end(self):
-        if importlib.util.find_spec("peers.validation") is None:
-            self.skipTest("bench/peers/validation.py is not there")
         write_mnist(self.root, train=640, test=200)
         job = pathlib.Path(self.root) / "job.txtpb"
         text = (ROOT / "configs" / "lenet-mnist.txtpb").read_text()

@@ -18,8 +18,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import tensorflow as tf
 
 from peers import datasets, huge_pages
+from peers.arrangements import Arrangement
 from peers.recipe import read_recipe
-from peers.tensorflow_arrangements import Arrangement, arrangements
+from peers.tensorflow_arrangements import arrangements
 from peers.tensorflow_models import make_model
 from peers.tensorflow_trainer import Images, Trainer
 from tiny_data import ROOT, write_mnist
@@ -60,14 +61,14 @@ class Arrangements(unittest.TestCase):
         recipe = read_recipe(ROOT / "configs" / "resnet32-cifar10.txtpb")
         split = datasets.synthetic("cifar-10", 64)
         plain = dataclasses.replace(recipe, padding=0, flip=False)  # so that all runs get the same images
-        trainer = Trainer(plain, datasets.Parts(split, split), Arrangement("it", 1, **how), seed=1)
+        trainer = Trainer(plain, datasets.Parts(split, split), Arrangement("it", **how), seed=1)
         loss = trainer.finish(trainer.step())
         return loss, trainer
 
     def test_xla_and_bfloat16_take_the_same_step_but_for_rounding(self):
         loss, trainer = self.step()
         weights = [w.numpy() for w in trainer.model.trainable_variables]
-        for how, tolerance in (({"is_compiled": True}, 1e-4), ({"bfloat16": True}, 0.05)):
+        for how, tolerance in (({"compile_mode": "XLA"}, 1e-4), ({"bfloat16": True}, 0.05)):
             other_loss, other = self.step(**how)
             self.assertAlmostEqual(other_loss / loss, 1.0, delta=tolerance)
             distance = (
@@ -104,7 +105,7 @@ class Program(unittest.TestCase):
                 answer = json.loads(done.stdout.splitlines()[1])
                 self.assertGreater(answer["images_per_second"], 0)
                 got = answer["got"]
-                self.assertEqual((got["mini_batch"], got["compiler"]), (64, "XLA" if arrangement.is_compiled else None))
+                self.assertEqual((got["mini_batch"], got["compiler"]), (64, arrangement.compile_mode))
                 self.assertEqual(got["precision"], "BF16" if arrangement.bfloat16 else "FP32")
                 if huge_pages.reason_against_choosing() is None:
                     self.assertGreater(got["huge_page_bytes"], 0)

@@ -5,7 +5,7 @@ import json
 import pathlib
 import unittest
 
-from peers import datasets, validation
+from peers import validation
 
 GOLDENS = pathlib.Path(__file__).resolve().parents[1] / "goldens" / "validation_splits.json"
 
@@ -26,17 +26,6 @@ class Choice(unittest.TestCase):
         self.assertNotEqual(validation.left_out(labels, 0.1, seed=2), chosen)
         self.assertEqual([validation.share_of(0.5, n) for n in (0, 1, 2, 3)], [0, 1, 1, 2])
         self.assertEqual(validation.share_of(0.49999999999999994, 1), 0)
-
-    def test_a_training_set_is_divided(self):
-        whole = datasets.synthetic("mnist", 200)
-        train, held = validation.divide(whole, 0.2, seed=3)
-        chosen = validation.left_out(whole.labels, 0.2, seed=3)
-        self.assertEqual((len(train), len(held)), (200 - len(chosen), len(chosen)))
-        self.assertEqual(bytes(held.labels), bytes(whole.labels[example] for example in chosen))
-        image = 784 * chosen[4]
-        self.assertEqual(held.images[4 * 784 : 5 * 784], whole.images[image : image + 784])
-        self.assertEqual(len(train.images), 784 * len(train))
-        self.assertEqual(held.source, whole.source)
 
 
 if __name__ == "__main__":
