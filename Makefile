@@ -1,6 +1,8 @@
 # Users need `make demo` and `make test`. The other targets are for developers of Arbalest.
 # Finished steps are not repeated: a second `make demo` only trains.
 
+# The CUDA device takes a quarter of a build. It is built where a GPU is, or with CUDA=1, if the toolkit is found.
+CUDA    ?= $(wildcard /dev/nvidiactl)
 PRESET  ?= release
 CORES   := $(shell nproc)
 PROGRAM := build/release/arbalest
@@ -25,11 +27,19 @@ test: build
 build: build/$(PRESET)/build.ninja
 	@cmake --build --preset $(PRESET)
 
-# Ninja repeats the configuration by itself when a CMake file changes.
-build/%/build.ninja: | bootstrap
+# Ninja repeats the configuration by itself when a CMake file changes; another choice of CUDA repeats it here.
+CHOICE := cuda-$(if $(filter-out 0,$(CUDA)),AUTO,OFF)
+build/%/build.ninja: build/%/$(CHOICE) | bootstrap
 	@echo "configuring build/$*"
-	@mkdir -p build
-	@cmake --preset $* >build/$*-configure.log 2>&1 || { cat build/$*-configure.log; exit 1; }
+	@cmake --preset $* $(if $(filter release debug,$*),-DARBALEST_CUDA=$(CHOICE:cuda-%=%)) \
+	  >build/$*-configure.log 2>&1 || { cat build/$*-configure.log; exit 1; }
+	@touch $@
+
+build/%/$(CHOICE):
+	@mkdir -p build/$*
+	@rm -f build/$*/cuda-AUTO build/$*/cuda-OFF
+	@touch $@
+.PRECIOUS: build/%/$(CHOICE)
 
 bootstrap:
 	@scripts/bootstrap.sh

@@ -13,7 +13,7 @@ namespace {
 constexpr double kFewestSamples = 8.0;
 // Fraction of the memory within which two averages count as simultaneous.
 constexpr double kFresh = 0.25;
-constexpr double kErrors = 2.0;  // |G|^2 must exceed zero by this many standard errors
+constexpr double kLeastErrors = 2.0;  // |G|^2 must exceed zero by this many standard errors
 
 void require_sound(const GradientSample& sample) {
   if (sample.gradients < 2) {
@@ -113,9 +113,9 @@ NoiseScaleEstimate NoiseScale::Sums::estimate() const {
   const double g = estimate.signal = signal / weight;
   const double spread = signal_signal2 - 2.0 * g * signal2 + g * g * weight2;
   const double g_error = std::sqrt(few * std::max(0.0, spread)) / weight;
-  const double most = g + kErrors * g_error;
+  const double most = g + kLeastErrors * g_error;
   if (most > 0.0) estimate.least = s / most;
-  if (g <= kErrors * g_error || g <= 0.0) return estimate;
+  if (g <= kLeastErrors * g_error || g <= 0.0) return estimate;
   const double ratio = s / g;
   const double residuals = noise_noise2 - 2.0 * ratio * noise_signal2 + ratio * ratio * signal_signal2;
   const double error = std::sqrt(few * std::max(0.0, residuals)) / (weight * g);

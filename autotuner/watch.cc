@@ -6,15 +6,15 @@ namespace arbalest::autotuner {
 
 namespace {
 
-constexpr double kLeastMove = 0.08;
-constexpr double kErrors = 4.0;
+constexpr double kLeastChange = 0.08;
+constexpr double kChangeErrors = 4.0;
 
 double noise_of(const std::vector<double>& rates) { return NoiseEstimate().with(rates); }
 
 // Returns 1 or -1 if the throughput has gone up or down; 0 if `windows` windows cannot tell a difference.
 int direction(double ratio, double noise, int windows) {
   const double error = combined_error(median_error(noise, windows), median_error(noise, Watch::kBaselineWindows));
-  const double threshold = std::max(kLeastMove, kErrors * error);
+  const double threshold = std::max(kLeastChange, kChangeErrors * error);
   return ratio > 1.0 + threshold ? 1 : ratio < 1.0 - threshold ? -1 : 0;
 }
 

@@ -8,6 +8,7 @@
 
 #include "arbalest/v1/checkpoint.pb.h"
 #include "checkpoint/xxh3.h"
+#include "messages/text.h"
 #include "messages/text_encoding.h"
 #include "options/text/issue_report.h"
 #include "options/text/text_format.h"
@@ -23,7 +24,6 @@ constexpr const char* kHeader =
     "# proto-file: arbalest/v1/checkpoint.proto\n# proto-message: arbalest.v1.CheckpointManifest\n\n";
 constexpr std::size_t kDigits = 32;  // of XXH3-128
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 bool is_xxh3(std::string_view text) {

@@ -8,6 +8,8 @@
 
 namespace arbalest::jobs {
 
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 std::string grouped(std::int64_t value);                         // 1,234,567
 std::string counted(std::int64_t count, std::string_view noun);  // "1 epoch", "1,234 epochs", "2 mini-batches"
 std::string duration(double seconds);                            // "0:07", "12:34", "1:02:03"

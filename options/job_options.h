@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +28,11 @@
 #include "sma/options.h"
 
 namespace arbalest::jobs {
+
+// The learners of all devices.
+inline int total(std::span<const int> learners_per_device) {
+  return std::accumulate(learners_per_device.begin(), learners_per_device.end(), 0);
+}
 
 // The split of the training set that sets examples aside for validation.
 struct ValidationOptions {

@@ -11,8 +11,6 @@ namespace {
 
 engine::StreamOptions stream_options() { return {.name = "averaging", .role = engine::StreamRole::kSynchronization}; }
 
-std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
-
 std::size_t sum_bytes(const CenterSizes& sizes) { return bytes_of(sizes.elements + engine::kAveragingTail); }
 
 }  // namespace

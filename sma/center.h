@@ -16,6 +16,9 @@
 
 namespace arbalest::sma {
 
+// Bytes of a vector of float32.
+inline std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
+
 // The result of one averaging, in host memory.
 struct AveragingResult {
   float non_finite = 0.0F;        // number of elements that are not finite; if any, z was kept

@@ -10,8 +10,6 @@ using engine::StepParameters;
 
 namespace {
 
-std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(elements) * sizeof(float); }
-
 template <typename T>
 std::size_t bytes_by_learner(const ServerNeeds& needs) {
   return static_cast<std::size_t>(needs.learners) * sizeof(T);

@@ -1,7 +1,6 @@
 #include "train/run_plan.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <set>
 
@@ -10,8 +9,6 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr int kMostIntervals = 10;
-
-int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 // The epoch at which a step of a schedule stands; none if the size of an epoch is not known.
 std::optional<double> epoch_of(const LearnerStep& step, const JobOptions& job) {

@@ -11,7 +11,7 @@ namespace arbalest::jobs {
 
 namespace {
 
-constexpr const char* kPath = "learners.per_device.growth";
+constexpr const char* kGrowthPath = "learners.per_device.growth";
 constexpr double kDefaultShare = 0.6;  // fraction of the run's epochs; docs/synchronization.md has the measurement
 
 // from, 2 from, 4 from, ..., to
@@ -24,7 +24,7 @@ std::vector<int> doublings(int from, int to) {
 }  // namespace
 
 void check_growth(const v1::Learners::Growth& growth, dataflow::FieldIssues& issues) {
-  const std::string path(kPath);
+  const std::string path(kGrowthPath);
   if (!growth.has_to() || growth.from() < 1) return;
   if (growth.from() == growth.to()) {
     issues.add(path + ".to",
@@ -37,7 +37,7 @@ void check_growth(const v1::Learners::Growth& growth, dataflow::FieldIssues& iss
 }
 
 void read_growth(v1::Learners::Growth& growth, JobOptions& options, dataflow::FieldIssues& issues) {
-  const std::string path(kPath);
+  const std::string path(kGrowthPath);
   const int max_epochs = options.training.max_epochs;
   if (!growth.has_epochs()) growth.set_epochs(kDefaultShare * max_epochs);
   if (!growth.has_to() || issues.has(path + ".from") || issues.has(path + ".to")) return;

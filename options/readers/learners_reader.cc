@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 #include "dataflow/models/fields/field_ranges.h"
 #include "engine/backends/devices.h"
@@ -21,8 +20,6 @@ constexpr int kDefaultMaxLearners = 8;
 constexpr int kDefaultGpuLearners = 4;
 constexpr int kMostTunedGpuLearners = 32;
 constexpr const char* kPath = "learners.per_device";
-
-int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 // On a CPU device, more learners than cores only help if rounds are uneven: twice the cores are enough.
 int most_tuned(const std::vector<engine::DeviceSpec>& devices) {

@@ -1,7 +1,6 @@
 #include "options/readers/schedule_check.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "messages/text.h"
@@ -11,8 +10,6 @@
 namespace arbalest::jobs {
 
 namespace {
-
-int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 // Tracks where a run's strides begin, in mini-batches, while its learners and schemes change.
 class Strides {

@@ -7,12 +7,11 @@
 #include <fmt/format.h>
 
 #include "engine/base/error.h"
+#include "messages/text.h"
 
 namespace arbalest::jobs {
 
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // The digits at the begin of `text`.
 std::string_view digits_of(std::string_view text) {

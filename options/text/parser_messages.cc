@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "messages/text.h"
 #include "options/text/schema_names.h"
 
 namespace arbalest::jobs {
@@ -65,8 +66,6 @@ std::optional<std::vector<std::string>> match(std::string_view pattern, std::str
     text.remove_prefix(end);
   }
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "[-2147483648, 2147483647]"; "" if the field is not an integer.
 std::string integer_range(const FieldDescriptor& field) {

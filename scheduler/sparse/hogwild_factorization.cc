@@ -18,14 +18,6 @@ namespace {
 
 constexpr std::size_t kLinePair = 128;
 
-struct alignas(kLinePair) LinePair {
-  std::array<float, kLinePair / sizeof(float)> numbers{};
-};
-
-std::vector<LinePair> lines_of(std::int64_t floats) {
-  return std::vector<LinePair>(static_cast<std::size_t>(floats) * sizeof(float) / kLinePair + 1);
-}
-
 // Eight sums side by side, which the compiler can keep in one register.
 float inner_product(std::span<const float> a, std::span<const float> b) {
   constexpr std::size_t kSums = 8;
@@ -122,6 +114,14 @@ class alignas(kLinePair) HogwildFactorization::Worker {
     store_relaxed(user[width], kept * user_bias - pull);
     store_relaxed(item[width], kept * item_bias - pull);
     change_ -= pull;
+  }
+
+  struct alignas(kLinePair) LinePair {
+    std::array<float, kLinePair / sizeof(float)> numbers{};
+  };
+
+  static std::vector<LinePair> lines_of(std::int64_t floats) {
+    return std::vector<LinePair>(static_cast<std::size_t>(floats) * sizeof(float) / kLinePair + 1);
   }
 
   FactorizationModel& model_;

@@ -13,15 +13,13 @@ namespace arbalest::jobs {
 
 namespace {
 
-using nlohmann::json;
-
-std::optional<double> number_or_none(const json& object, const char* name) {
-  const json& value = object.at(name);
+std::optional<double> number_or_none(const nlohmann::json& object, const char* name) {
+  const nlohmann::json& value = object.at(name);
   return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
 }
 
 // Returns none if the object lacks the field. An epoch has either the test accuracy or the validation accuracy.
-std::optional<double> number_if_there(const json& object, const char* name) {
+std::optional<double> number_if_there(const nlohmann::json& object, const char* name) {
   return object.contains(name) ? number_or_none(object, name) : std::nullopt;
 }
 
@@ -35,7 +33,7 @@ BenchOutcome outcome_of(const std::string& status, bool has_target) {
 void read_metrics(const std::filesystem::path& path, BenchRun& run) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const json row = json::parse(line);
+    const nlohmann::json row = nlohmann::json::parse(line);
     const std::string event = row.at("event");
     if (event == "start") run.phases.preparation = row.at("elapsed_seconds");
     if (event == "trace" && !run.rows.empty()) {
@@ -60,7 +58,7 @@ void read_metrics(const std::filesystem::path& path, BenchRun& run) {
   }
 }
 
-void read_summary_into(const json& summary, bool has_target, BenchRun& run) {
+void read_summary_into(const nlohmann::json& summary, bool has_target, BenchRun& run) {
   run.outcome = outcome_of(summary.at("status"), has_target);
   run.message = summary.at("message");
   run.learners = summary.at("learners");
@@ -120,11 +118,11 @@ std::string read_run(const std::filesystem::path& path, bool has_target, BenchRu
   std::ifstream file(path / kSummaryFile);
   if (!file.is_open()) return fmt::format("it has left no {}", kSummaryFile);
   try {
-    const json summary = json::parse(file);
+    const nlohmann::json summary = nlohmann::json::parse(file);
     read_metrics(path / kMetricsFile, run);
     read_summary_into(summary, has_target, run);
     divide_into_phases(summary.at("examples"), run);
-  } catch (const json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return fmt::format("'{}' cannot be read: {}", path.string(), error.what());
   }
   return "";

@@ -1,7 +1,6 @@
 #include "train/learners/shared_changes.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -36,8 +35,6 @@ TunedDevice device_of(const json& described) {
           .ceiling = described.at("ceiling"),
           .usual = described.at("usual")};
 }
-
-int total(const std::vector<int>& counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 }  // namespace
 

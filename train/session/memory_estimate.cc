@@ -1,7 +1,6 @@
 #include "train/session/memory_estimate.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "checkpoint/transfer/file_transfer.h"
@@ -19,8 +18,6 @@ namespace arbalest::jobs {
 namespace {
 
 constexpr const char* kHost = "host memory";
-
-int total(std::span<const int> counts) { return std::accumulate(counts.begin(), counts.end(), 0); }
 
 bool exceeds(const MemoryUse& use) { return use.needed > use.available; }
 

@@ -82,9 +82,9 @@ FoundExif find_in_png(Bytes file) {
 }
 
 FoundExif find_in_webp(Bytes file) {
-  constexpr std::size_t kHeader = 12;  // "RIFF", length, "WEBP"
-  constexpr std::size_t kFrame = 8;    // type and length of a chunk
-  for (std::size_t at = kHeader; file.size() >= kFrame && at <= file.size() - kFrame;) {
+  constexpr std::size_t kWebpHeader = 12;  // "RIFF", length, "WEBP"
+  constexpr std::size_t kFrame = 8;        // type and length of a chunk
+  for (std::size_t at = kWebpHeader; file.size() >= kFrame && at <= file.size() - kFrame;) {
     const std::uint32_t length = *number_at(file, at + 4, 4, ByteOrder::kLittle);
     if (length > file.size() - at - kFrame) return {};
     if (holds(file, at, "EXIF")) {

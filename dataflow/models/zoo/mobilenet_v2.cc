@@ -20,7 +20,7 @@ void conv_bn_relu6(ZooBuilder& model, const std::string& name, int filters, cons
   model.relu6(name + ".2");
 }
 
-struct Block {
+struct InvertedResidual {
   std::string name;
   int inputs;  // channels
   int outputs;
@@ -30,7 +30,7 @@ struct Block {
 
 // A pointwise convolution to more channels, a depthwise one, and a pointwise one without activation. The first block
 // expands nothing, so it has no first convolution.
-void inverted_residual(ZooBuilder& model, const Block& block) {
+void inverted_residual(ZooBuilder& model, const InvertedResidual& block) {
   const std::string input = model.last();
   const int hidden = block.inputs * block.expansion;
   int part = 0;

@@ -22,7 +22,7 @@ namespace arbalest::engine::cpu {
 CpuDevice::CpuDevice(const DeviceSpec& spec, const DeviceOptions& options)
     : name_(spec.name),
       pinned_cores_(spec.cores),
-      cores_(core_count(spec)),
+      cores_(spec.cores.empty() ? host::usable_cores() : static_cast<int>(spec.cores.size())),
       observer_(options.observer),
       lends_cores_(options.lend_cores && pinned_cores_.empty()),
       engine_(dnnl::engine::kind::cpu, 0) {}

@@ -109,12 +109,12 @@ Single find_function(const std::string& kind) {
 }
 
 // Two constants of the same extents and type.
-struct Operands {
+struct SameShapes {
   Constant a;
   Constant b;
 };
 
-Operands operands(const GraphImport& graph, const Constant& a, const Constant& b) {
+SameShapes operands(const GraphImport& graph, const Constant& a, const Constant& b) {
   if (a.is_integer != b.is_integer) refuse("it mixes floating-point numbers and integers");
   const std::vector<std::int64_t> dims = broadcast_dims(a.dims, b.dims);
   check_room(graph, checked_elements(dims), a.is_integer);
