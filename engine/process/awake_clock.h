@@ -2,8 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 
 namespace arbalest::engine::process {
+
+// Seconds of the steady clock, from any start.
+inline double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 // A process that has not run for longer than this was stopped.
 inline constexpr double kLongestPause = 1.0;

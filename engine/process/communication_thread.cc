@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/process/awake_clock.h"
 #include "engine/process/idling.h"
 #include "engine/process/progress.h"
 
@@ -18,10 +19,6 @@ namespace arbalest::engine::process {
 namespace {
 
 constexpr unsigned long kTimerSlackNanoseconds = 10'000;
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 Position unpack(std::uint64_t position) {
   return {.round = position >> 8, .phase = static_cast<Phase>(position & 0xFF)};

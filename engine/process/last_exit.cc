@@ -12,14 +12,6 @@
 
 namespace arbalest::engine::process {
 
-namespace {
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-}  // namespace
-
 LastExit::LastExit() : clock_(seconds_now()) {
   try {
     thread_ = std::thread([this] { run(); });
