@@ -3,17 +3,17 @@
 #include <atomic>
 #include <exception>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
 #include "api/throwing.h"
 #include "arbalest/error.h"
-#include "checkpoint/job/continuation.h"
 #include "engine/base/error.h"
+#include "engine/process/world.h"
 #include "messages/source_commit.h"
 #include "options/loading/load_job.h"
-#include "report/reopen/run_location.h"
-#include "report/run_directory.h"
+#include "report/reopen/prepared_run.h"
 #include "train/context/run_observer.h"
 #include "train/train.h"
 
@@ -115,7 +115,7 @@ class Callbacks final : public jobs::RunObserver {
   std::stop_callback<StopRun> on_stop_;
 };
 
-jobs::JobOptions load(const TrainingOptions& options, const std::vector<std::string>& settings) {
+jobs::JobOptions load(const TrainingOptions& options, std::span<const std::string> settings) {
   if (options.job_text.empty() && options.job_file.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "there is no job: set job_file or job_text");
   }
@@ -163,26 +163,23 @@ TrainingSummary completed_summary(const std::string& message, const std::string&
 }
 
 TrainingSummary run(const TrainingOptions& options, Callbacks& callbacks) {
-  jobs::JobOptions job = load(options, options.settings);
+  engine::process::World alone;
+  const auto read = [&](std::span<const std::string> settings) { return load(options, settings); };
   const auto warn = [&callbacks](const std::string& text) { callbacks.warn(text); };
-  jobs::RunLocation place = jobs::open_run_location({.output = options.output, .resume = options.resume}, job, warn);
-  const std::string directory = place.directory->path().string();
-  if (!place.completed.text.empty()) return completed_summary(place.completed.text, directory);
-  place.directory->tell_trouble(warn);
-  jobs::RunContext context;
-  context.data_root = options.data_root;
-  context.output_directory = directory;
-  if (place.point) {
-    if (!place.point->settings.empty())
-      job = load(options, jobs::settings_with(options.settings, place.point->settings));
-    context.resumed = &place.point->saved;
-    context.resumed_path = place.point->path.string();
-  }
-  context.log_bytes = [&place] { return place.directory->log_bytes(); };
-  context.program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit());
-  context.observers = {place.directory.get(), &callbacks};
-  context.stop_signal = &callbacks.stop_signal();
-  return summary_of(jobs::train(job, context), directory);
+  jobs::PreparedRun run(read(options.settings),
+                        {.location = {.output = options.output, .resume = options.resume},
+                         .data_root = options.data_root,
+                         .program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit()),
+                         .settings = options.settings,
+                         .read = read,
+                         .warn = warn},
+                        alone);
+  const std::string directory = run.directory().path().string();
+  if (!run.completed().text.empty()) return completed_summary(run.completed().text, directory);
+  run.directory().tell_trouble(warn);
+  run.context().observers.push_back(&callbacks);
+  run.context().stop_signal = &callbacks.stop_signal();
+  return summary_of(jobs::train(run.job(), run.context()), directory);
 }
 
 }  // namespace

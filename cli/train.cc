@@ -1,14 +1,14 @@
 // arbalest train JOB
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
-#include "checkpoint/job/continuation.h"
-#include "checkpoint/transfer/run_transfer.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
@@ -17,13 +17,12 @@
 #include "cli/processes.h"
 #include "cli/stop_signals.h"
 #include "engine/base/error.h"
-#include "engine/process/packing.h"
 #include "messages/source_commit.h"
 #include "report/console_reporter.h"
 #include "report/output_file.h"
 #include "report/prometheus/prometheus_file.h"
 #include "report/reopen/next_steps.h"
-#include "report/reopen/run_location.h"
+#include "report/reopen/prepared_run.h"
 #include "report/run_directory.h"
 #include "report/trace.h"
 #include "train/divergence/step_settings.h"
@@ -160,43 +159,11 @@ void advise(const TrainArguments& arguments, const engine::process::World& world
   print_next(arguments, world, directory, jobs::next_steps(job, summary, directory));
 }
 
-// Rank 0 opens the run's directory. All processes get the state that the run goes on from, and why nothing is left to
-// train, if nothing is.
-void share_place(engine::process::World& world, const TrainArguments& arguments, const jobs::JobOptions& job,
-                 jobs::RunLocation& place) {
-  jobs::together(world, [&] {
-    if (world.rank() != 0) return;
-    place = jobs::open_run_location({.output = arguments.output, .resume = arguments.resume}, job,
-                                    [](const std::string& text) { spdlog::warn("{}", text); });
-  });
-  world.broadcast(place.completed.text);
-  if (world.any_of(place.point ? 1 : 0) == 0) return;
-  if (!place.point) place.point.emplace();
-  jobs::broadcast_run(world, place.point->saved);
-  std::string settings = engine::process::pack(place.point->settings);
-  world.broadcast(settings);
-  place.point->settings = engine::process::unpack(settings);
-}
-
-// Prepares the run to go on from the checkpoint in `place`, if there is one. The job is read once more if it must be
-// read with other settings there.
-void go_on(engine::process::World& world, const TrainArguments& arguments, const jobs::SourceText& source,
-           jobs::RunLocation& place, jobs::JobOptions& job, jobs::RunContext& context) {
-  if (!place.point) return;
-  const std::vector<std::string>& settings = place.point->settings;
-  if (!settings.empty()) {
-    job = jobs::load_shared_job(world, source, jobs::settings_with(arguments.job.overrides, settings));
-  }
-  context.resumed = &place.point->saved;
-  context.resumed_path = place.point->path.string();
-}
-
 // Ends a command that has nothing to train.
-int end_completed(const TrainArguments& arguments, const engine::process::World& world, const jobs::JobOptions& job,
-                  const jobs::RunLocation& place) {
+int end_completed(const TrainArguments& arguments, const engine::process::World& world, jobs::PreparedRun& run) {
   if (world.rank() != 0) return kOk;
-  print_result(place.completed.text + "\n");
-  print_next(arguments, world, place.directory->path().string(), jobs::next_steps_of(job, place.completed));
+  print_result(run.completed().text + "\n");
+  print_next(arguments, world, run.directory().path().string(), jobs::next_steps_of(run.job(), run.completed()));
   return kOk;
 }
 
@@ -209,30 +176,32 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   const std::atomic<int>& save_requests = catch_save_requests();
   require_same_arguments(world, arguments);
   const jobs::SourceText source = jobs::read_shared_job_file(world, arguments.job.path);
-  jobs::JobOptions job = jobs::load_shared_job(world, source, arguments.job.overrides);
+  const auto read = [&](std::span<const std::string> settings) {
+    return jobs::load_shared_job(world, source, settings);
+  };
+  jobs::JobOptions job = read(arguments.job.overrides);
   if (job.sparse) jobs::together(world, [&] { check_sparse(arguments); });
   if (world.rank() == 0) warn_of_unused_data_root(job, arguments.data_root, arguments.job.path);
-  jobs::RunContext context;
-  context.world = &world;
-  context.program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit());
-  context.data_root = data_root(arguments.data_root);
-  context.device_options.graphs = !arguments.no_graph;
-  context.stop_signal = &stop_signal;
   const auto cache = arguments.no_cache ? std::nullopt : learner_cache();
-  if (cache) context.learner_cache = &*cache;
   Monitors monitors;
   open_monitors(world, arguments, monitors);
-  jobs::RunLocation place;
-  share_place(world, arguments, job, place);
-  if (!place.completed.text.empty()) return end_completed(arguments, world, job, place);
-  go_on(world, arguments, source, place, job, context);
+  jobs::PreparedRun run(std::move(job),
+                        {.location = {.output = arguments.output, .resume = arguments.resume},
+                         .data_root = data_root(arguments.data_root),
+                         .program = fmt::format("{} {}", ARBALEST_VERSION, jobs::source_commit()),
+                         .settings = arguments.job.overrides,
+                         .read = read,
+                         .warn = [](const std::string& text) { spdlog::warn("{}", text); }},
+                        world);
+  if (!run.completed().text.empty()) return end_completed(arguments, world, run);
+  jobs::RunContext& context = run.context();
+  context.device_options.graphs = !arguments.no_graph;
+  context.stop_signal = &stop_signal;
   context.save_requests = &save_requests;
-  context.output_directory = place.directory ? place.directory->path().string() : "";
-  world.broadcast(context.output_directory);
-  if (world.rank() != 0) return exit_code_of(jobs::train(job, context));
+  if (cache) context.learner_cache = &*cache;
+  if (world.rank() != 0) return exit_code_of(jobs::train(run.job(), context));
   std::optional<jobs::Trace>& trace = monitors.trace;
-  jobs::RunDirectory& directory = *place.directory;
-  context.log_bytes = [&directory] { return directory.log_bytes(); };
+  jobs::RunDirectory& directory = run.directory();
   spdlog::info("the run is kept in '{}', datasets are looked for in '{}'", directory.path().string(),
                context.data_root);
   jobs::ConsoleOptions console_choices = console_options(arguments.quiet);
@@ -240,7 +209,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   jobs::ConsoleReporter console(console_choices);
   directory.tell_trouble([&console](const std::string& text) { console.on_warning(text); });
   // The console is called after the directory, because it names files that must exist by then.
-  context.observers = {&directory, &console};
+  context.observers.push_back(&console);
   if (monitors.prometheus) {
     monitors.prometheus->tell_trouble([&console](const std::string& text) { console.on_warning(text); });
     context.observers.push_back(&*monitors.prometheus);
@@ -249,12 +218,12 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
     watch(*trace, context);
     directory.follow(*trace);
   }
-  const jobs::RunSummary summary = jobs::train(job, context);
+  const jobs::RunSummary summary = jobs::train(run.job(), context);
   if (trace && trace->dropped() > 0) {
     spdlog::warn("'{}' lacks {} spans: it keeps the first {} of each stream", arguments.trace, trace->dropped(),
                  jobs::Trace::kSpansPerTrack);
   }
-  advise(arguments, world, job, summary, directory.path().string());
+  advise(arguments, world, run.job(), summary, directory.path().string());
   return exit_code_of(summary);
 }
 
