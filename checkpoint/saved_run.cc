@@ -20,8 +20,8 @@ struct VectorFile {
   Tensors TrainingState::*vector;
 };
 constexpr VectorFile kVectorFiles[] = {{"center.safetensors", &TrainingState::model},
-                                       {"round.safetensors", &TrainingState::center},
-                                       {"center-before.safetensors", &TrainingState::center_before},
+                                       {"round.safetensors", &TrainingState::central},
+                                       {"center-before.safetensors", &TrainingState::central_before},
                                        {"velocity.safetensors", &TrainingState::velocity},
                                        {"average.safetensors", &TrainingState::average}};
 

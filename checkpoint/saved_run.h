@@ -3,7 +3,7 @@
 //   job.txtpb                  the job with all defaults
 //   model.safetensors          the model, after an epoch as it is evaluated; `arbalest evaluate` can read it
 //   center.safetensors         TrainingState::model: learners of another number go on from it
-//   round.safetensors          TrainingState::center, if it differs from the model
+//   round.safetensors          TrainingState::central, if it differs from the model
 //   center-before, velocity, average .safetensors: the vectors of TrainingState of these names, if there are any
 //   learner-0000.safetensors   a learner (learner_files.h)
 #pragma once

@@ -46,13 +46,13 @@ BatchPredictor::BatchPredictor(const JobOptions& job, std::span<const dataflow::
       batch_(batch_for(job, examples)),
       pool_(engine::host::usable_cores()) {
   for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec));
-  fleet_ = std::make_unique<scheduler::InferenceFleet>(
+  inference_ = std::make_unique<scheduler::InferenceDevices>(
       *job.graph, devices_, job.learners_per_device,
-      scheduler::InferenceFleet::Options{.batch = batch_,
-                                         .precision = job.training.precision,
-                                         .output = output_layer(*job.graph),
-                                         .prediction = true});
-  load_fitting([&] { fleet_->load(model); });
+      scheduler::InferenceDevices::Options{.batch = batch_,
+                                           .precision = job.training.precision,
+                                           .output = output_layer(*job.graph),
+                                           .prediction = true});
+  load_fitting([&] { inference_->load(model); });
 }
 
 void BatchPredictor::predict(const TolerantDataset& data, int top, const Take& take) {
@@ -60,7 +60,7 @@ void BatchPredictor::predict(const TolerantDataset& data, int top, const Take& t
   dataflow::SequentialOrder order(data.size(), batch_);
   const int slots = runners() * (1 + kAhead);
   dataflow::BatchRing ring(data, order, *devices_.front(), pool_, slots);
-  fleet_->run(ring, [&](const dataflow::Batch& batch, const learners::InferenceRunner::Result& result) {
+  inference_->run(ring, [&](const dataflow::Batch& batch, const learners::InferenceRunner::Result& result) {
     const std::size_t outputs = result.output.size() / static_cast<std::size_t>(batch_);
     for (std::size_t row = 0; row < static_cast<std::size_t>(batch_); ++row) {
       const std::int64_t example = batch.indices[row];

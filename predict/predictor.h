@@ -16,7 +16,7 @@
 #include "options/job_options.h"
 #include "predict/prediction.h"
 #include "predict/prediction_input.h"
-#include "scheduler/inference_fleet.h"
+#include "scheduler/inference_devices.h"
 
 namespace arbalest::jobs {
 
@@ -35,14 +35,14 @@ class BatchPredictor {
   void predict(const TolerantDataset& data, int top, const Take& take);
 
   std::int64_t batch() const noexcept { return batch_; }
-  int runners() const noexcept { return fleet_->runners(); }
+  int runners() const noexcept { return inference_->runners(); }
 
  private:
   bool predicts_numbers_;
   std::int64_t batch_;
   engine::host::Pool pool_;
   std::vector<std::unique_ptr<engine::Device>> devices_;
-  std::unique_ptr<scheduler::InferenceFleet> fleet_;
+  std::unique_ptr<scheduler::InferenceDevices> inference_;
 };
 
 // Predicts one example at a time on the first of the job's devices, for the shortest time to an answer.

@@ -48,7 +48,7 @@ sma::SynchronizerNeeds needs_of(const Options& options, const Replicas& replicas
   return needs;
 }
 
-sma::CenterSizes sizes_of(const LearnerPool& pool) {
+sma::CentralSizes sizes_of(const LearnerPool& pool) {
   const dataflow::ParameterLayout& layout = pool.training_plan().parameters();
   return {layout.moving_elements(), layout.statistic_elements(), layout.frozen_elements(), layout.part_ranges()};
 }
@@ -91,7 +91,7 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
       to_device(replicas_, p, tensors, learner->weights());
       learner->weights_were_set();
     }
-    if (synchronizer_.has_center()) synchronizer_.center().set(p, pool.learners().front()->weights());
+    if (synchronizer_.has_central()) synchronizer_.central().set(p, pool.learners().front()->weights());
   }
   evaluation_.forget_statistics();
 }
@@ -124,7 +124,7 @@ void Scheduler::enqueue_stride(dataflow::BatchRing& ring, Progress& progress) {
                  .compares = end.rounds > 0 && is_comparison_due() && round_->compare_copies(),
                  .round = rounds_,
                  .batches = batches()});
-  // Within a round there is no center to add to the average.
+  // Within a round there is no central model to add to the average.
   if (!evaluation_.average().is_due(clock_.epochs()) || !round_->is_between_rounds()) return;
   round_->make_readable(progress);
   round_->gather();
@@ -197,11 +197,11 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
     engine::drain(learner->stream());  // the last updates have not been waited for
   round_->gather();
   if (keeps_state) round_->hand_out_state();
-  for (const engine::Event& event : round_->restart_center()) replicas_.wait(event);
+  for (const engine::Event& event : round_->restart_central()) replicas_.wait(event);
   round_.reset();  // before activate(), after which other processes may begin the next round
   replicas_.activate(learners);
   couple(synchronization);
-  replicas_.assign(synchronizer_.center(), {},
+  replicas_.assign(synchronizer_.central(), {},
                    keeps_state ? learners::OptimizerState::kKeep : learners::OptimizerState::kZero);
   settle();  // the first step must not change what another learner is still assigned
   if (keeps_state) round_->take_over_state();

@@ -100,9 +100,9 @@ class Scheduler {
   Progress drain();
 
   // Returns the sums of the metrics of the model, or of its moving average, over all batches of `ring`, which are
-  // spread over all learners of all processes. Leaves the ring at its start. If replicas are pulled to the center z, or
-  // share it, the model is z. Otherwise it is the mean of the replicas, in a separate vector; right after an averaging
-  // that assigns z, this mean equals z. Call only when drained. Throws kData if no example can be read.
+  // spread over all learners of all processes. Leaves the ring at its start. If replicas are pulled to the central
+  // model z, or share it, the model is z. Otherwise it is the mean of the replicas, in a separate vector; right after
+  // an averaging that assigns z, this mean equals z. Call only when drained. Throws kData if no example can be read.
   Evaluation evaluate(dataflow::BatchRing& ring);
 
   // Evaluates each learner's own weights and returns the mean over learners of the mean loss over the labeled examples
@@ -115,12 +115,12 @@ class Scheduler {
   std::optional<double> training_loss(dataflow::BatchRing& ring, int rounds);
 
   // From the next stride on, `learners[d]` learners train on device d; they must be prepared (LearnerPool::prepare).
-  // All of them, new or not, continue from the model, with zero optimizer state and without the center's momentum. The
-  // sequence of mini-batches continues; pull and learning rate follow from the new number. Call only when drained, and
-  // only if Options::may_resize. The ring must have enough slots (needed_ring_slots).
+  // All of them, new or not, continue from the model, with zero optimizer state and without the central model's
+  // momentum. The sequence of mini-batches continues; pull and learning rate follow from the new number. Call only when
+  // drained, and only if Options::may_resize. The ring must have enough slots (needed_ring_slots).
   void resize(std::span<const int> learners);
   // Switches to `synchronization`, one of Options::switches, from the next stride on. `scaling`: how the learning rate
-  // then scales with the number of learners. The model becomes the center and the weights of every learner. The
+  // then scales with the number of learners. The model becomes the central model and the weights of every learner. The
   // optimizers' state is kept if the scheme says so (sma::Options::keeps_state_at_switch) and the number of learners
   // does not change; else it is zeroed. Call only when drained. `learners`: as for resize().
   void switch_to(const sma::Options& synchronization, RateScaling scaling, std::span<const int> learners);
@@ -128,7 +128,7 @@ class Scheduler {
   // Returns the model, or its moving average, in canonical order; by default with the statistics that evaluate() uses.
   // Waits for all enqueued work and drops its Progress.
   std::vector<dataflow::NamedTensor> snapshot(Statistics statistics = Statistics::kReestimated);
-  // Sets the center and every replica to `tensors`. Call only before the first stride.
+  // Sets the central model and every replica to `tensors`. Call only before the first stride.
   void load(std::span<const dataflow::NamedTensor> tensors);
 
   // Compares at once what all devices must hold alike, if Options::compare_rounds asks for comparisons. Throws kDevice

@@ -1,5 +1,5 @@
-// Compares vectors that must be equal on all devices, by hash and while the run trains: copies of the center, or the
-// replicas of s_sgd. A difference means that memory, a transfer or a device is faulty.
+// Compares vectors that must be equal on all devices, by hash and while the run trains: copies of the central model, or
+// the replicas of s_sgd. A difference means that memory, a transfer or a device is faulty.
 #pragma once
 
 #include <cstddef>

@@ -27,9 +27,9 @@ std::string without_rounds(int learners, float momentum) {
 }  // namespace
 
 std::string divergence_remedy(const Options& options, int learners, float momentum) {
-  const Coupling coupling = options.coupling(learners);
-  if (coupling == Coupling::kShared) return without_rounds(learners, momentum);
-  if (coupling != Coupling::kServer) return kLowerRate;
+  const SynchronizationMode mode = options.mode(learners);
+  if (mode == SynchronizationMode::kShared) return without_rounds(learners, momentum);
+  if (mode != SynchronizationMode::kServer) return kLowerRate;
   std::string remedy = without_rounds(learners, momentum);
   if (!options.staleness) {
     remedy += ", or bound async_sgd.staleness";

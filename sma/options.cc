@@ -91,18 +91,18 @@ bool Options::assigns() const {
   return false;
 }
 
-Coupling Options::coupling(int learners) const {
+SynchronizationMode Options::mode(int learners) const {
   if (scheme == Scheme::kAsyncSgd) {
-    if (learners == 1) return Coupling::kNone;
+    if (learners == 1) return SynchronizationMode::kNone;
     // Every learner pushes one gradient, and all wait for each other: that is s_sgd.
-    return staleness == 0 && period == 1 ? Coupling::kGradient : Coupling::kServer;
+    return staleness == 0 && period == 1 ? SynchronizationMode::kGradient : SynchronizationMode::kServer;
   }
-  if (scheme == Scheme::kHogwild) return learners == 1 ? Coupling::kNone : Coupling::kShared;
-  if (scheme == Scheme::kSSgd) return learners == 1 ? Coupling::kNone : Coupling::kGradient;
-  if (!assigns()) return learners == 1 ? Coupling::kNone : Coupling::kPull;
+  if (scheme == Scheme::kHogwild) return learners == 1 ? SynchronizationMode::kNone : SynchronizationMode::kShared;
+  if (scheme == Scheme::kSSgd) return learners == 1 ? SynchronizationMode::kNone : SynchronizationMode::kGradient;
+  if (!assigns()) return learners == 1 ? SynchronizationMode::kNone : SynchronizationMode::kPull;
   // A single learner would be assigned its own weights, and would keep its state or get the mean of one state.
   const bool changes_nothing = outer_rate == 1.0F && momentum_for(learners) == 0.0F && local_state != LocalState::kZero;
-  return learners == 1 && changes_nothing ? Coupling::kNone : Coupling::kAssign;
+  return learners == 1 && changes_nothing ? SynchronizationMode::kNone : SynchronizationMode::kAssign;
 }
 
 float Options::pull_for(int learners) const { return pull.value_or(pull_of_all / static_cast<float>(learners)); }
@@ -220,8 +220,8 @@ std::string warning(const Options& options, int learners, float local_momentum, 
   constexpr int kEnoughLearners = 16;
   constexpr int kManyPushing = 3;
   const float mu = options.momentum_for(learners);
-  const bool pushes_whole_steps = options.coupling(learners) == Coupling::kServer && !options.scale_by_staleness;
-  if (options.coupling(learners) == Coupling::kServer && options.period > 1 && local_momentum >= kHigh) {
+  const bool pushes_whole_steps = options.mode(learners) == SynchronizationMode::kServer && !options.scale_by_staleness;
+  if (options.mode(learners) == SynchronizationMode::kServer && options.period > 1 && local_momentum >= kHigh) {
     return fmt::format(
         "a push is the sum of {} gradients, and the optimizer's momentum {} multiplies it by {:.3g} in the long run: "
         "lower "
@@ -235,7 +235,7 @@ std::string warning(const Options& options, int learners, float local_momentum, 
         "async_sgd.scale_by_staleness, if the loss rises",
         learners, 1.0F - 1.0F / static_cast<float>(learners), local_momentum);
   }
-  if (options.coupling(learners) == Coupling::kPull && learners < kEnoughLearners && local_momentum >= kHigh &&
+  if (options.mode(learners) == SynchronizationMode::kPull && learners < kEnoughLearners && local_momentum >= kHigh &&
       mu >= kHigh) {
     return fmt::format(
         "momentum {} and central_momentum {} are both at least {} with {} learners: the largest stable learning rate "
@@ -243,7 +243,8 @@ std::string warning(const Options& options, int learners, float local_momentum, 
         local_momentum, mu, kHigh, learners);
   }
   const float gain = options.rate_for(learners) / (1.0F - mu);
-  if (options.coupling(learners) == Coupling::kAssign && learners > 1 && gain > kGain && scales_linearly && !warms_up) {
+  if (options.mode(learners) == SynchronizationMode::kAssign && learners > 1 && gain > kGain && scales_linearly &&
+      !warms_up) {
     return fmt::format(
         "{} multiplies the effective learning rate by rate / (1 - momentum) = {:.3g}, and with_learners: LINEAR "
         "by {} more, without a warm-up; set with_learners: KEEP or learning_rate.warm_up if the loss rises",

@@ -6,7 +6,7 @@
 //   v <- mu rho v + eta D                            rho = 1, or gamma_t / gamma_{t-1} (SlowMo)
 //   z+ = z + v                                       heavy ball, or
 //   z+ = z + eta D + mu v                            Nesterov, in the form of torch.optim.SGD
-//   w_j <- w_j - a (w_j - z)                         pull towards the old center, or
+//   w_j <- w_j - a (w_j - z)                         pull towards the old central model, or
 //   w_j <- z+                                        assignment of the new one (a = 1)
 // and the local optimizer's state is kept, zeroed or averaged.
 //
@@ -42,13 +42,13 @@ enum class Scheme { kSma, kEaSgd, kSSgd, kLocalSgd, kBmuf, kSlowMo, kDiloco, kLo
 // The scheme's name in a job file: "s_sgd".
 std::string_view name_of(Scheme scheme);
 
-// The coupling between the replicas' rounds. A scheduler needs to know nothing else about a scheme.
-enum class Coupling {
+// The synchronization mode between the replicas' rounds. A scheduler needs to know nothing else about a scheme.
+enum class SynchronizationMode {
   // There is one replica, and averaging would not change it: it never waits.
   kNone,
-  // A round's last update pulls towards the old center: it waits until averaging has read the weights.
+  // A round's last update pulls towards the old central model: it waits until averaging has read the weights.
   kPull,
-  // After a round's last update the new center becomes the weights: the next gradient waits.
+  // After a round's last update the new central model becomes the weights: the next gradient waits.
   kAssign,
   // Every replica applies the mean of the gradients: each update waits for it.
   kGradient,
@@ -59,14 +59,14 @@ enum class Coupling {
   kShared,
 };
 
-// The local optimizer's state when the new center is assigned.
+// The local optimizer's state when the new central model is assigned.
 enum class LocalState { kKeep, kZero, kAverage };
 
 struct Options {
   Scheme scheme = Scheme::kSma;
   std::optional<float> pull;             // a, for sma and ea_sgd; unset: pull_of_all / k
   float pull_of_all = 1.0F;              // k a if `pull` is unset; beta of ea_sgd
-  float outer_rate = 1.0F;               // eta if the center is assigned; for sma and ea_sgd eta is k a
+  float outer_rate = 1.0F;               // eta if the central model is assigned; for sma and ea_sgd eta is k a
   std::optional<float> momentum = 0.7F;  // mu; unset: depends on the number of learners (momentum_for)
   bool nesterov = false;
   int period = 1;  // tau, mini-batches of each learner between two averagings
@@ -79,7 +79,7 @@ struct Options {
   bool scale_by_staleness = false;  // async_sgd: the learning rate of a push is divided by 1 + its staleness
 
   bool assigns() const;
-  Coupling coupling(int learners) const;
+  SynchronizationMode mode(int learners) const;
   // a for k learners.
   float pull_for(int learners) const;
   // eta and eta / k for k learners.
@@ -116,7 +116,7 @@ int most_steps_within_bound(std::span<const Options> schemes);
 Options defaults_of(Scheme scheme);
 
 // Throws engine::ErrorKind::kInvalidJob for a parameter outside its bounds, or for a combination beyond these bounds of
-// stability, where replicas and center oscillate apart:
+// stability, where replicas and central model oscillate apart:
 //   kAssign, heavy ball: eta < 2 (1 + mu)      Nesterov: eta < 2 (1 + mu) / (1 + 2 mu)
 //   kPull: k a < (1 + mu)(2 - a)
 void check(const Options& options, int learners);

@@ -2,13 +2,14 @@
 
 namespace arbalest::sma {
 
-std::span<const engine::Event> OuterUpdate::enqueue(Center& center, std::span<const std::vector<engine::Event>> ready,
+std::span<const engine::Event> OuterUpdate::enqueue(CentralModel& central,
+                                                    std::span<const std::vector<engine::Event>> ready,
                                                     float learning_rate) {
-  center.wait_for(ready, "wait for updated replicas");
+  central.wait_for(ready, "wait for updated replicas");
   float momentum = options_.momentum_for(learners_);
   if (options_.scheme == Scheme::kSlowMo && last_learning_rate_ > 0.0F) momentum *= learning_rate / last_learning_rate_;
   last_learning_rate_ = learning_rate;
-  return center.average(options_.step_for(learners_), momentum, options_.nesterov);
+  return central.average(options_.step_for(learners_), momentum, options_.nesterov);
 }
 
 }  // namespace arbalest::sma

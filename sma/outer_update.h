@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "sma/center.h"
+#include "sma/central_model.h"
 #include "sma/options.h"
 
 namespace arbalest::sma {
@@ -16,8 +16,8 @@ class OuterUpdate {
 
   // Enqueues one update of z on the averaging streams, which waits for ready[d][j], after which the weights of replica
   // j of device d may be read. learning_rate: gamma of the round's last step, for SlowMo. Returns by device the event
-  // after which the replicas' weights may change; z is complete later (Center::record). Does not block the host.
-  std::span<const engine::Event> enqueue(Center& center, std::span<const std::vector<engine::Event>> ready,
+  // after which the replicas' weights may change; z is complete later (CentralModel::record). Does not block the host.
+  std::span<const engine::Event> enqueue(CentralModel& central, std::span<const std::vector<engine::Event>> ready,
                                          float learning_rate);
 
   // The learning rate at the previous update, 0 if there was none: SlowMo's momentum depends on it.

@@ -26,13 +26,13 @@ engine::UpdateRule rule_for(engine::UpdateRule rule, int mini_batches) {
 
 }  // namespace
 
-std::size_t ParameterServer::device_bytes(const ServerNeeds& needs, const CenterSizes& sizes) {
+std::size_t ParameterServer::device_bytes(const ServerNeeds& needs, const CentralSizes& sizes) {
   return engine::state_slots(needs.rule).size() * bytes_of(sizes.trainable()) +
          (needs.copies_gradients ? bytes_of(sizes.elements + 1) : 0) + bytes_by_learner<StepParameters>(needs) +
          bytes_by_learner<std::int32_t>(needs);
 }
 
-ParameterServer::ParameterServer(engine::Device& device, engine::Stream& stream, const CenterSizes& sizes,
+ParameterServer::ParameterServer(engine::Device& device, engine::Stream& stream, const CentralSizes& sizes,
                                  ServerNeeds needs)
     : stream_(stream),
       sizes_(sizes),

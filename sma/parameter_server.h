@@ -13,7 +13,7 @@
 #include "engine/device.h"
 #include "engine/event.h"
 #include "engine/passes/weight_update.h"
-#include "sma/center.h"
+#include "sma/central_model.h"
 #include "sma/options.h"
 
 namespace arbalest::sma {
@@ -45,10 +45,10 @@ inline float rate_of_push(const Options& options, float rate, std::int64_t stale
 class ParameterServer {
  public:
   // Memory of the first device that a server takes.
-  static std::size_t device_bytes(const ServerNeeds& needs, const CenterSizes& sizes);
+  static std::size_t device_bytes(const ServerNeeds& needs, const CentralSizes& sizes);
 
   // Device and stream must outlive the server.
-  ParameterServer(engine::Device& device, engine::Stream& stream, const CenterSizes& sizes, ServerNeeds needs);
+  ParameterServer(engine::Device& device, engine::Stream& stream, const CentralSizes& sizes, ServerNeeds needs);
 
   // Serves `weights`, [elements] on the device, which must last until the next call, with zero optimizer state. A push
   // is the sum of `mini_batches` gradients: the weight decay of every rule but AdamW, where it is no part of the
@@ -81,7 +81,7 @@ class ParameterServer {
 
   engine::Stream& stream_;
   float* weights_ = nullptr;
-  CenterSizes sizes_;
+  CentralSizes sizes_;
   ServerNeeds needs_;
   engine::UpdateRule rule_;  // the job's, for the mini-batches of a push
   std::vector<engine::Buffer> state_;

@@ -9,17 +9,17 @@
 #include "engine/base/element_range.h"
 #include "engine/passes/weight_update.h"
 #include "engine/process/operations/slices.h"
-#include "sma/center.h"
+#include "sma/central_model.h"
 
 namespace arbalest::sma {
 
 class Shards {
  public:
-  explicit Shards(const CenterSizes& sizes, int processes = 1)
+  explicit Shards(const CentralSizes& sizes, int processes = 1)
       : sizes_(sizes), slices_(static_cast<std::size_t>(sizes.elements), processes, 1) {}
 
   // The vectors that are cut.
-  const CenterSizes& whole() const noexcept { return sizes_; }
+  const CentralSizes& whole() const noexcept { return sizes_; }
   engine::ElementRange of(int process) const {
     return {static_cast<std::int64_t>(slices_.begin(process)), static_cast<std::int64_t>(slices_.begin(process + 1))};
   }
@@ -28,7 +28,7 @@ class Shards {
     const engine::ElementRange shard = of(process);
     return {std::min(shard.begin, sizes_.trainable()), std::min(shard.end, sizes_.trainable())};
   }
-  CenterSizes sizes_of(int process) const {
+  CentralSizes sizes_of(int process) const {
     return {.elements = of(process).elements(),
             .statistics = of(process).elements() - trainable_of(process).elements()};
   }
@@ -45,7 +45,7 @@ class Shards {
   }
 
  private:
-  CenterSizes sizes_;
+  CentralSizes sizes_;
   engine::process::Slices slices_;
 };
 

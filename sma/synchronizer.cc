@@ -8,17 +8,17 @@ namespace arbalest::sma {
 
 namespace {
 
-// Vectors that the center keeps besides z; nullopt if the run needs no center: it always has one learner, and one
-// scheme that leaves a single learner's weights and state unchanged.
-std::optional<CenterVectors> center_vectors(const SynchronizerNeeds& needs) {
-  CenterVectors vectors;
+// Vectors that the central model keeps besides z; nullopt if the run needs no central model: it always has one learner,
+// and one scheme that leaves a single learner's weights and state unchanged.
+std::optional<CentralVectors> central_vectors(const SynchronizerNeeds& needs) {
+  CentralVectors vectors;
   bool meets = needs.may_resize || needs.schemes.size() > 1;
   for (const Options& options : needs.schemes) {
-    const Coupling coupling = options.coupling(needs.most_learners);
-    meets |= coupling != Coupling::kNone;
+    const SynchronizationMode mode = options.mode(needs.most_learners);
+    meets |= mode != SynchronizationMode::kNone;
     vectors.velocity |= options.nesterov;
-    vectors.mean |= coupling == Coupling::kAssign;
-    vectors.gradient |= coupling == Coupling::kGradient;
+    vectors.mean |= mode == SynchronizationMode::kAssign;
+    vectors.gradient |= mode == SynchronizationMode::kGradient;
     if (options.local_state == LocalState::kAverage) vectors.state_slots = needs.state_slots;
   }
   return meets ? std::optional(vectors) : std::nullopt;
@@ -39,19 +39,19 @@ std::optional<ServerNeeds> server_needs(const SynchronizerNeeds& needs, std::spa
 bool Synchronizer::has_server(const SynchronizerNeeds& needs) {
   const auto is_server = [&](const Options& options) {
     return options.scheme == Scheme::kAsyncSgd &&
-           options.coupling(std::max(2, needs.most_learners)) == Coupling::kServer;
+           options.mode(std::max(2, needs.most_learners)) == SynchronizationMode::kServer;
   };
   return needs.most_learners >= 2 && std::ranges::any_of(needs.schemes, is_server);
 }
 
 std::vector<std::size_t> Synchronizer::device_bytes(const SynchronizerNeeds& needs,
                                                     std::span<engine::Device* const> devices,
-                                                    const CenterSizes& sizes) {
+                                                    const CentralSizes& sizes) {
   std::vector<std::size_t> bytes(devices.size());
-  const std::optional<CenterVectors> vectors = center_vectors(needs);
+  const std::optional<CentralVectors> vectors = central_vectors(needs);
   if (!vectors) return bytes;
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    bytes[d] = Center::device_bytes(*devices[d], sizes, *vectors);
+    bytes[d] = CentralModel::device_bytes(*devices[d], sizes, *vectors);
     if (needs.measures_gradients) bytes[d] += GradientSpread::device_bytes(sizes.trainable());
     if (needs.compares_copies) {
       bytes[d] += CopyComparison::device_bytes(needs.most_learners, sizes.compared_ranges().size());
@@ -65,13 +65,13 @@ std::vector<std::size_t> Synchronizer::device_bytes(const SynchronizerNeeds& nee
 }
 
 Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
-                           const CenterSizes& sizes, engine::Collective& collective, int result_slots)
+                           const CentralSizes& sizes, engine::Collective& collective, int result_slots)
     : shards_(sizes, needs.processes) {
-  const std::optional<CenterVectors> vectors = center_vectors(needs);
+  const std::optional<CentralVectors> vectors = central_vectors(needs);
   if (!vectors) return;
-  center_.emplace(devices, sizes, *vectors, collective, result_slots);
+  central_.emplace(devices, sizes, *vectors, collective, result_slots);
   if (auto server = server_needs(needs, devices, shards_)) {
-    server_.emplace(*devices.front(), center_->stream(0), shards_.sizes_of(needs.process), std::move(*server));
+    server_.emplace(*devices.front(), central_->stream(0), shards_.sizes_of(needs.process), std::move(*server));
   }
   if (needs.measures_gradients) spread_.emplace(devices, sizes.trainable(), result_slots);
   if (needs.compares_copies) {
@@ -85,15 +85,15 @@ void Synchronizer::set_replicas(std::vector<ReplicaVectors> replicas, int all) {
     for (const ReplicaVectors& of_device : replicas) gradients.push_back(of_device.gradients);
     spread_->set_gradients(std::move(gradients));
   }
-  if (center_) center_->set_replicas(std::move(replicas), all);
+  if (central_) central_->set_replicas(std::move(replicas), all);
 }
 
-bool Synchronizer::compare_center() {
-  if (!comparison_ || !center_->has_copies()) return false;
-  copies_.resize(center_->devices());
-  for (std::size_t d = 0; d < copies_.size(); ++d) copies_[d] = {center_->present(d)};
-  const CenterSizes& sizes = center_->sizes();
-  comparison_->enqueue(center_->streams(), copies_,
+bool Synchronizer::compare_central() {
+  if (!comparison_ || !central_->has_copies()) return false;
+  copies_.resize(central_->devices());
+  for (std::size_t d = 0; d < copies_.size(); ++d) copies_[d] = {central_->present(d)};
+  const CentralSizes& sizes = central_->sizes();
+  comparison_->enqueue(central_->streams(), copies_,
                        std::vector{engine::ElementRange{0, sizes.elements + sizes.frozen}});
   return true;
 }
@@ -104,12 +104,12 @@ void Synchronizer::forget() {
 }
 
 void Synchronizer::settle() {
-  if (!center_) return;
-  for (const engine::Event& event : center_->record()) center_->wait(event);
+  if (!central_) return;
+  for (const engine::Event& event : central_->record()) central_->wait(event);
 }
 
 void Synchronizer::drain() noexcept {
-  if (center_) center_->drain();
+  if (central_) central_->drain();
 }
 
 }  // namespace arbalest::sma

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "sma/center.h"
+#include "sma/central_model.h"
 #include "sma/copy_comparison.h"
 #include "sma/gradient_spread.h"
 #include "sma/options.h"
@@ -34,13 +34,13 @@ class Synchronizer {
  public:
   // Memory of each of `devices`, which are those of this process.
   static std::vector<std::size_t> device_bytes(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices,
-                                               const CenterSizes& sizes);
+                                               const CentralSizes& sizes);
   // Whether some scheme of the run has a server.
   static bool has_server(const SynchronizerNeeds& needs);
 
   // The devices and the collective (one rank per device) must outlive it. result_slots: the result of an averaging
   // stays valid until this many more are enqueued; also the limit of measurements that are not taken yet.
-  Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices, const CenterSizes& sizes,
+  Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Device* const> devices, const CentralSizes& sizes,
                engine::Collective& collective, int result_slots);
 
   // Sets the vectors of this process's replicas, by device; their addresses must not change until the next call.
@@ -48,9 +48,9 @@ class Synchronizer {
   void set_replicas(std::vector<ReplicaVectors> replicas, int all);
 
   // A run that always has one learner, whose weights its scheme leaves alone, has no central model.
-  bool has_center() const noexcept { return center_.has_value(); }
-  Center& center() { return *center_; }
-  const Center& center() const { return *center_; }
+  bool has_central() const noexcept { return central_.has_value(); }
+  CentralModel& central() { return *central_; }
+  const CentralModel& central() const { return *central_; }
 
   // The server of this process's shard of z on the first device, which works on that device's averaging stream. Another
   // process's elements of z are stale until gather_shards() (scheduler/shards).
@@ -61,18 +61,18 @@ class Synchronizer {
   GradientSpread* spread() { return spread_ ? &*spread_ : nullptr; }
   // Returns the oldest measurement that was not taken; blocks the host until it is complete.
   SpreadSample take_spread() {
-    return spread_->take([this](const engine::Event& event) { center_->wait(event); });
+    return spread_->take([this](const engine::Event& event) { central_->wait(event); });
   }
 
   // Comparisons of what all devices must hold alike (SynchronizerNeeds::compares_copies); null: there are none.
   CopyComparison* comparison() { return comparison_ ? &*comparison_ : nullptr; }
   // Enqueues a comparison of the devices' copies of z, with running statistics and frozen elements. Returns false if
   // there is nothing to compare.
-  bool compare_center();
+  bool compare_central();
   // Returns the hashes of the oldest comparison that was not taken, by device; valid until the next call. Blocks the
   // host until they are complete.
   const CopyHashes& take_comparison() {
-    return comparison_->take([this](const engine::Event& event) { center_->wait(event); });
+    return comparison_->take([this](const engine::Event& event) { central_->wait(event); });
   }
   // Forgets measurements and comparisons that were not taken. The streams must be idle.
   void forget();
@@ -84,7 +84,7 @@ class Synchronizer {
   void drain() noexcept;
 
  private:
-  std::optional<Center> center_;
+  std::optional<CentralModel> central_;
   Shards shards_;
   std::optional<ParameterServer> server_;
   std::optional<GradientSpread> spread_;

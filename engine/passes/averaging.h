@@ -5,8 +5,8 @@
 // plus the sum of the rest; the first part is the largest power of two below the range's length. So the sums of
 // replicas 0..3 and 4..7 on two devices add up to the same bits as one device's sum of 0..7.
 //
-// The last `statistics` elements are running statistics (ops/batch_norm.h). The center's statistics are always the mean
-// of the replicas',
+// The last `statistics` elements are running statistics (ops/batch_norm.h). The central model's statistics are always
+// the mean of the replicas',
 //   z^{t+1} = z^t + (1/k) sum_j (w_j - z^t)
 // and statistics do not count in distances.
 #pragma once
@@ -32,7 +32,7 @@ struct ReplicaDifference {
   std::int64_t statistics = 0;  // part of `elements`, at the end
 };
 
-// The step of the center. Without a velocity vector it follows the heavy-ball rule
+// The step of the central model. Without a velocity vector it follows the heavy-ball rule
 //   z^{t+1} = z^t + step S + momentum (z^t - z^{t-1})
 // and with one Nesterov's, in the form of torch.optim.SGD,
 //   v <- momentum v + step S     z^{t+1} = z^t + step S + momentum v

@@ -51,19 +51,22 @@ class Strides {
   }
   // Names a stride in the words of its scheme: "round", "push" or "step"; and "round of 4 learners with period 5".
   const char* name() const {
-    const sma::Coupling coupling = scheme_->coupling(learners_);
-    return coupling == sma::Coupling::kServer ? "push" : coupling == sma::Coupling::kShared ? "step" : "round";
+    const sma::SynchronizationMode mode = scheme_->mode(learners_);
+    return mode == sma::SynchronizationMode::kServer   ? "push"
+           : mode == sma::SynchronizationMode::kShared ? "step"
+                                                       : "round";
   }
   // Names the field by which a stride is long.
   const char* length_field() const {
-    return scheme_->coupling(learners_) == sma::Coupling::kServer ? "push_every" : "period";
+    return scheme_->mode(learners_) == sma::SynchronizationMode::kServer ? "push_every" : "period";
   }
   std::string description() const {
     const std::string learners = counted(learners_, "learner");
     const int steps = scheme_->steps_per_stride();
-    switch (scheme_->coupling(learners_)) {
-      case sma::Coupling::kServer: return fmt::format("push of each of {} (push_every: {})", learners, steps);
-      case sma::Coupling::kShared: return fmt::format("step of each of {}", learners);
+    switch (scheme_->mode(learners_)) {
+      case sma::SynchronizationMode::kServer:
+        return fmt::format("push of each of {} (push_every: {})", learners, steps);
+      case sma::SynchronizationMode::kShared: return fmt::format("step of each of {}", learners);
       default: return fmt::format("round of {} with period {}", learners, steps);
     }
   }

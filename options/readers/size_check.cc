@@ -50,12 +50,12 @@ std::string check_round(int learners, const sma::Options& scheme, std::int64_t b
   const std::string mini_batches = counted(needed, "mini-batch");
   std::string problem;
   std::string shorter;
-  const sma::Coupling coupling = scheme.coupling(learners);
-  if (coupling == sma::Coupling::kServer) {
+  const sma::SynchronizationMode mode = scheme.mode(learners);
+  if (mode == sma::SynchronizationMode::kServer) {
     problem = fmt::format("one push of each of {} (push_every: {}) takes {}", counted(learners, "learner"),
                           scheme.period, mini_batches);
     shorter = fmt::format("a push_every of at most {}, ", grouped(batches / learners));
-  } else if (coupling == sma::Coupling::kShared || coupling == sma::Coupling::kGradient) {
+  } else if (mode == sma::SynchronizationMode::kShared || mode == sma::SynchronizationMode::kGradient) {
     problem = fmt::format("one step of each of {} takes {}", counted(learners, "learner"), mini_batches);
   } else {
     problem =

@@ -34,8 +34,9 @@ void check_hogwild(const JobOptions& options, dataflow::FieldIssues& issues) {
 
 std::optional<dataflow::FieldIssue> hogwild_warning(const JobOptions& options) {
   const std::vector<SchemePhase> phases = scheme_phases(options, most_learners(options));
-  const auto found = std::ranges::find_if(
-      phases, [](const SchemePhase& phase) { return phase.scheme.coupling(phase.learners) == sma::Coupling::kShared; });
+  const auto found = std::ranges::find_if(phases, [](const SchemePhase& phase) {
+    return phase.scheme.mode(phase.learners) == sma::SynchronizationMode::kShared;
+  });
   if (found == phases.end()) return std::nullopt;
   return dataflow::FieldIssue{
       found->path,

@@ -18,8 +18,8 @@ const Options& present_scheme(const JobOptions& options, std::size_t switches_do
 }
 
 bool has_rounds(const Options& scheme, int learners) {
-  const sma::Coupling coupling = scheme.coupling(learners);
-  return coupling != sma::Coupling::kServer && coupling != sma::Coupling::kShared;
+  const sma::SynchronizationMode mode = scheme.mode(learners);
+  return mode != sma::SynchronizationMode::kServer && mode != sma::SynchronizationMode::kShared;
 }
 
 int longest_stride(const JobOptions& options) { return sma::longest_stride(schemes_of(options)); }

@@ -55,7 +55,7 @@ Options read(const v1::AsyncSgd& kind) {
   return options;
 }
 
-// A scheme that assigns the center.
+// A scheme that assigns the central model.
 template <typename Kind>
 Options read_outer(const Kind& kind, Scheme scheme) {
   Options options = sma::defaults_of(scheme);

@@ -16,7 +16,7 @@
 
 namespace arbalest::jobs {
 
-using sma::Coupling;
+using sma::SynchronizationMode;
 
 namespace {
 
@@ -133,16 +133,16 @@ std::string late_start_problem(const SchemePhase& phase, const std::string& reme
 std::string problem_of(const SchemePhase& phase, const scheduler::LearningRateSchedule& schedule,
                        const std::string& remedy) {
   const Growth growth = growth_of(phase, schedule);
-  switch (phase.scheme.coupling(phase.learners)) {
-    case Coupling::kServer: return server_problem(phase, growth, remedy);
-    case Coupling::kShared:
+  switch (phase.scheme.mode(phase.learners)) {
+    case SynchronizationMode::kServer: return server_problem(phase, growth, remedy);
+    case SynchronizationMode::kShared:
       if (growth.rate <= 1.0 + kRounding) return "";
       return fmt::format("{}, and under hogwild each takes whole steps that miss those of the others; {} and {}",
                          growth.scaling, kKeep, remedy);
-    case Coupling::kAssign:
-    case Coupling::kPull: return rounds_problem(phase, growth);
-    case Coupling::kNone:
-    case Coupling::kGradient: break;
+    case SynchronizationMode::kAssign:
+    case SynchronizationMode::kPull: return rounds_problem(phase, growth);
+    case SynchronizationMode::kNone:
+    case SynchronizationMode::kGradient: break;
   }
   return "";
 }
@@ -158,7 +158,7 @@ void check_step_growth(const JobOptions& options, dataflow::FieldIssues& issues)
   const std::string remedy = without_momentum(options.optimizer.rule);
   bool is_first = true;
   for (const SchemePhase& phase : scheme_phases(options, learners)) {
-    const bool pushes = phase.scheme.coupling(phase.learners) == Coupling::kServer;
+    const bool pushes = phase.scheme.mode(phase.learners) == SynchronizationMode::kServer;
     const bool begins_late = !std::exchange(is_first, false) && pushes;
     if (bound == Bound::kSingleLayer && !(pushes && phase.scheme.period > 1)) continue;
     std::string problem = problem_of(phase, options.learning_rate, remedy);

@@ -132,7 +132,7 @@ void add_warm_start(const v1::AsyncSgd& kind, JobOptions& options, dataflow::Fie
     issues.add(path, fmt::format("{}: it must leave epochs of training.max_epochs to async_sgd", problem));
     return;
   }
-  if (epochs == 0.0 || options.synchronization.coupling(2) != sma::Coupling::kServer) return;
+  if (epochs == 0.0 || options.synchronization.mode(2) != sma::SynchronizationMode::kServer) return;
   options.switches.push_back({.at_epoch = epochs,
                               .to = options.synchronization,
                               .learners_per_device = {},

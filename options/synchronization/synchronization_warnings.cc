@@ -12,7 +12,7 @@
 namespace arbalest::jobs {
 
 using dataflow::FieldIssue;
-using sma::Coupling;
+using sma::SynchronizationMode;
 
 namespace {
 
@@ -40,8 +40,8 @@ void add_idle_fields(const SchemePhase& phase, const v1::AsyncSgd& written, std:
     if (!is_set) return;
     warnings.push_back({fmt::format("{}.{}", phase.path, field), fmt::format("{} has no effect {}", field, reason)});
   };
-  const Coupling coupling = scheme.coupling(phase.learners);
-  if (coupling == Coupling::kNone) {
+  const SynchronizationMode mode = scheme.mode(phase.learners);
+  if (mode == SynchronizationMode::kNone) {
     const char* const reason =
         "with one learner, which trains without a server; remove it, or set learners { per_device { fixed: 2 } } or "
         "more";
@@ -49,7 +49,7 @@ void add_idle_fields(const SchemePhase& phase, const v1::AsyncSgd& written, std:
     warn_if(scheme.period > 1, "push_every", reason);
     warn_if(written.scale_by_staleness(), "scale_by_staleness", reason);
   }
-  if (coupling == Coupling::kGradient) {
+  if (mode == SynchronizationMode::kGradient) {
     constexpr const char* kReason =
         "with staleness: 0 and push_every: 1, which make the scheme s_sgd, {}; remove it, or raise staleness";
     warn_if(written.scale_by_staleness(), "scale_by_staleness", fmt::format(kReason, "where no gradient is stale"));
@@ -74,7 +74,8 @@ std::vector<FieldIssue> synchronization_warnings(const v1::Synchronization& writ
            fmt::format(
                "each {} is a whole step, so {} learners take as many steps as one, and with_learners multiplies the "
                "learning rate of each besides; set with_learners: KEEP if the loss rises",
-               phase.scheme.coupling(phase.learners) == Coupling::kServer ? "push" : "mini-batch", phase.learners)});
+               phase.scheme.mode(phase.learners) == SynchronizationMode::kServer ? "push" : "mini-batch",
+               phase.learners)});
     }
     // A switch may count the learners of this process only. With those of others no field is idle.
     if (phase.learners == 1 && options.learners_elsewhere > 0) continue;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sma/center.h"
+#include "sma/central_model.h"
 
 namespace arbalest::scheduler {
 

@@ -119,10 +119,10 @@ void Replicas::wait_for(std::span<const Event> events, const char* label) {
   for (std::size_t j = 0; j < size(); ++j) learners_[j]->stream().wait(events[pool_of_[j]], label);
 }
 
-void Replicas::assign(const sma::Center& center, std::span<const Event> ready, learners::OptimizerState state) {
+void Replicas::assign(const sma::CentralModel& central, std::span<const Event> ready, learners::OptimizerState state) {
   for (std::size_t j = 0; j < size(); ++j) {
     const std::size_t p = pool_of_[j];
-    learners_[j]->assign(center.present(p), ready.empty() ? Event{} : ready[p], state);
+    learners_[j]->assign(central.present(p), ready.empty() ? Event{} : ready[p], state);
   }
 }
 

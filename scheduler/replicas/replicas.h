@@ -15,7 +15,7 @@
 #include "engine/process/world.h"
 #include "learners/learner_pool.h"
 #include "scheduler/replicas/ring_queue.h"
-#include "sma/center.h"
+#include "sma/central_model.h"
 
 namespace arbalest::scheduler {
 
@@ -67,7 +67,7 @@ class Replicas {
   // Later work of every learner waits for the event of its pool.
   void wait_for(std::span<const engine::Event> events, const char* label);
   // Enqueues, once ready[p] has passed (`ready` may be empty), copies of z to the weights of every learner.
-  void assign(const sma::Center& center, std::span<const engine::Event> ready, learners::OptimizerState state);
+  void assign(const sma::CentralModel& central, std::span<const engine::Event> ready, learners::OptimizerState state);
 
   // Enqueued training tasks whose results were not taken, oldest first.
   RingQueue<Task>& tasks() noexcept { return tasks_; }

@@ -12,7 +12,7 @@
 #include "scheduler/replicas/progress.h"
 #include "scheduler/replicas/replicas.h"
 #include "scheduler/replicas/training_clock.h"
-#include "sma/center.h"
+#include "sma/central_model.h"
 #include "sma/copy_comparison.h"
 #include "sma/options.h"
 

@@ -16,30 +16,30 @@ StrideEnd AssignedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress
   if (--steps_left_ > 0) return {};
   average(replicas().record(), step.learning_rate);
   assign();
-  return {.rounds = 1, .averaging = center().ticket()};
+  return {.rounds = 1, .averaging = central().ticket()};
 }
 
 void AssignedRound::assign() {
   const bool averages_state = options().local_state == sma::LocalState::kAverage;
-  if (averages_state) center().average_state();
-  const std::span<const engine::Event> ready = center().record();
-  replicas().assign(center(), ready,
+  if (averages_state) central().average_state();
+  const std::span<const engine::Event> ready = central().record();
+  replicas().assign(central(), ready,
                     options().local_state == sma::LocalState::kZero ? OptimizerState::kZero : OptimizerState::kKeep);
   if (!averages_state) return;
   for (std::size_t j = 0; j < replicas().size(); ++j) {
     const std::size_t p = replicas().pool_of(j);
     for (std::size_t slot = 0; slot < replicas()[j].state().size(); ++slot) {
-      replicas()[j].assign_state(slot, center().state(p, slot), ready[p]);
+      replicas()[j].assign_state(slot, central().state(p, slot), ready[p]);
     }
   }
 }
 
 std::optional<sma::AveragingTicket> AssignedRound::gather() {
   if (is_between_rounds()) return std::nullopt;
-  center().wait_for(replicas().record(), "wait for the replicas to be read");
+  central().wait_for(replicas().record(), "wait for the replicas to be read");
   return gather_mean(
-      replicas(), center(), [&](std::size_t p) { return center().present(p); },
-      [&](std::size_t p) { return center().mean(p); });
+      replicas(), central(), [&](std::size_t p) { return central().present(p); },
+      [&](std::size_t p) { return central().mean(p); });
 }
 
 void AssignedRound::save(TrainingState& state) const {

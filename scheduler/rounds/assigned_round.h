@@ -1,5 +1,5 @@
-// After a round's last update the new center becomes the weights (local_sgd and its kin): the next gradient waits. A
-// stride is a step, because rounds may be long.
+// After a round's last update the new central model becomes the weights (local_sgd and its kin): the next gradient
+// waits. A stride is a step, because rounds may be long.
 #pragma once
 
 #include "scheduler/rounds/averaged_round.h"
@@ -15,13 +15,13 @@ class AssignedRound final : public AveragedRound {
   // Within a round the model is the replicas' mean.
   std::optional<sma::AveragingTicket> gather() override;
   const float* model(std::size_t pool) const override {
-    return is_between_rounds() ? center().present(pool) : center().mean(pool);
+    return is_between_rounds() ? central().present(pool) : central().mean(pool);
   }
   void save(TrainingState& state) const override;
   void restore(const TrainingState& state) override;
 
  private:
-  const float* hidden_center() const override { return is_between_rounds() ? nullptr : center().present(0); }
+  const float* hidden_central() const override { return is_between_rounds() ? nullptr : central().present(0); }
   void assign();
 
   int steps_left_ = 0;  // in the present round

@@ -20,18 +20,18 @@ void AveragedRound::save(TrainingState& state) const {
   };
   state.steps_left = 0;
   state.last_learning_rate = outer_.last_learning_rate();
-  state.center = read(std::move(state.center), hidden_center());
-  state.center_before = read(std::move(state.center_before), center().other(0));
-  state.velocity = read(std::move(state.velocity), center().velocity(0));
+  state.central = read(std::move(state.central), hidden_central());
+  state.central_before = read(std::move(state.central_before), central().other(0));
+  state.velocity = read(std::move(state.velocity), central().velocity(0));
 }
 
 void AveragedRound::restore(const TrainingState& state) {
   outer_.continue_from(state.last_learning_rate);
-  if (state.center_before.empty()) return;
+  if (state.central_before.empty()) return;
   for (std::size_t p = 0; p < replicas().pools().size(); ++p) {
-    if (!state.center.empty()) to_device(replicas(), p, state.center, center().present(p));
-    to_device(replicas(), p, state.center_before, center().other(p));
-    if (!state.velocity.empty()) to_device(replicas(), p, state.velocity, center().velocity(p));
+    if (!state.central.empty()) to_device(replicas(), p, state.central, central().present(p));
+    to_device(replicas(), p, state.central_before, central().other(p));
+    if (!state.velocity.empty()) to_device(replicas(), p, state.velocity, central().velocity(p));
   }
 }
 

@@ -12,17 +12,17 @@
 namespace arbalest::scheduler {
 
 std::unique_ptr<Round> make_round(const sma::Options& options, const RoundContext& context) {
-  const sma::Coupling coupling = options.coupling(context.replicas.share().all);
-  ARBALEST_CHECK(context.synchronizer.has_center() || coupling == sma::Coupling::kNone);
-  switch (coupling) {
-    case sma::Coupling::kNone: return std::make_unique<IndependentRound>(options, context);
-    case sma::Coupling::kPull: return std::make_unique<PulledRound>(options, context);
-    case sma::Coupling::kAssign: return std::make_unique<AssignedRound>(options, context);
-    case sma::Coupling::kGradient: return std::make_unique<ReducedRound>(options, context);
-    case sma::Coupling::kServer:
+  const sma::SynchronizationMode mode = options.mode(context.replicas.share().all);
+  ARBALEST_CHECK(context.synchronizer.has_central() || mode == sma::SynchronizationMode::kNone);
+  switch (mode) {
+    case sma::SynchronizationMode::kNone: return std::make_unique<IndependentRound>(options, context);
+    case sma::SynchronizationMode::kPull: return std::make_unique<PulledRound>(options, context);
+    case sma::SynchronizationMode::kAssign: return std::make_unique<AssignedRound>(options, context);
+    case sma::SynchronizationMode::kGradient: return std::make_unique<ReducedRound>(options, context);
+    case sma::SynchronizationMode::kServer:
       if (context.replicas.world().size() > 1) return std::make_unique<ShardedRound>(options, context);
       return std::make_unique<ServerRound>(options, context);
-    case sma::Coupling::kShared: return std::make_unique<SharedRound>(options, context);
+    case sma::SynchronizationMode::kShared: return std::make_unique<SharedRound>(options, context);
   }
   ARBALEST_CHECK(false);
 }

@@ -1,5 +1,5 @@
-// A round's last update pulls towards the old center (sma, ea_sgd): it waits until averaging has read the weights,
-// which it does while the learners compute their last gradient. A stride is a round.
+// A round's last update pulls towards the old central model (sma, ea_sgd): it waits until averaging has read the
+// weights, which it does while the learners compute their last gradient. A stride is a round.
 #pragma once
 
 #include "scheduler/rounds/averaged_round.h"

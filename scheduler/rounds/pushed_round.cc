@@ -4,7 +4,7 @@ namespace arbalest::scheduler {
 
 PushedRound::PushedRound(const sma::Options& options, const RoundContext& context) : Round(options, context) {
   const engine::ElementRange shard = synchronizer().shards().of(replicas().world().rank());
-  server().restart(center().present(0) + shard.begin, options.period);
+  server().restart(central().present(0) + shard.begin, options.period);
 }
 
 void PushedRound::take_over_state() {

@@ -12,10 +12,10 @@ class ReducedRound final : public Round {
  public:
   ReducedRound(const sma::Options& options, const RoundContext& context);
 
-  learners::UpdateSources sources(std::size_t pool) override { return {.gradient = center().gradient(pool)}; }
+  learners::UpdateSources sources(std::size_t pool) override { return {.gradient = central().gradient(pool)}; }
   StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   std::optional<sma::AveragingTicket> gather() override;
-  const float* model(std::size_t pool) const override { return center().other(pool); }
+  const float* model(std::size_t pool) const override { return central().other(pool); }
   // All replicas are compared, on all devices.
   bool compare_copies() override;
   bool has_equal_replicas() const override { return true; }

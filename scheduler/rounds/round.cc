@@ -34,11 +34,11 @@ engine::Event Round::read_model(std::size_t pool, float* average, float weight, 
   return stream.record();
 }
 
-std::span<const engine::Event> Round::restart_center() {
+std::span<const engine::Event> Round::restart_central() {
   std::vector<const float*> models;
   for (std::size_t p = 0; p < replicas().pools().size(); ++p) models.push_back(model(p));
-  center().wait_for(replicas().record(), "wait for updated replicas");
-  return center().restart(models);
+  central().wait_for(replicas().record(), "wait for updated replicas");
+  return central().restart(models);
 }
 
 bool Round::measure_gradients() {
@@ -51,17 +51,17 @@ bool Round::measure_gradients() {
 }
 
 bool Round::measure(sma::GradientSpread& spread) {
-  center().wait_for(replicas().record(), "wait for gradients to measure");
-  const bool is_measured = spread.enqueue(center().streams());
-  replicas().wait_for(center().record(), "wait for the gradients to be measured");
+  central().wait_for(replicas().record(), "wait for gradients to measure");
+  const bool is_measured = spread.enqueue(central().streams());
+  replicas().wait_for(central().record(), "wait for the gradients to be measured");
   return is_measured;
 }
 
 void Round::save(TrainingState& state) const {
   state.steps_left = 0;
   state.last_learning_rate = 0.0F;
-  state.center.clear();
-  state.center_before.clear();
+  state.central.clear();
+  state.central_before.clear();
   state.velocity.clear();
 }
 

@@ -53,7 +53,7 @@ class Round {
   virtual StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) = 0;
   // Strides by which this process may be ahead of the others.
   virtual int strides_apart() const { return kRunAhead; }
-  // Whether a round has ended, so that the center z is the model.
+  // Whether a round has ended, so that the central model z is the model.
   virtual bool is_between_rounds() const { return true; }
   // The learning rate has dropped: averaging may begin anew.
   virtual void restart_at_drop() {}
@@ -69,16 +69,16 @@ class Round {
   virtual void make_readable(Progress& /*progress*/) {}
   virtual std::optional<sma::AveragingTicket> gather() { return std::nullopt; }
   // The model, [elements] on the device.
-  virtual const float* model(std::size_t pool) const { return center().present(pool); }
+  virtual const float* model(std::size_t pool) const { return central().present(pool); }
   // Averages the model into `average` (engine/passes/moving_average.h; a weight of 1 makes it a copy) and, unless null,
   // rounds the result to `rounded`; both are [elements + frozen] on the device. Frozen elements are copied. Returns the
   // event after which they are complete.
   engine::Event read_model(std::size_t pool, float* average, float weight, engine::BFloat16* rounded);
   // Later strides wait until the model has been read: read[pool].
   virtual void resume_after(std::span<const engine::Event> /*read*/) {}
-  // Sets z to the model, after gather(), and the center's momentum to zero. Returns by pool the event after which z may
-  // be copied.
-  std::span<const engine::Event> restart_center();
+  // Sets z to the model, after gather(), and the central model's momentum to zero. Returns by pool the event after
+  // which z may be copied.
+  std::span<const engine::Event> restart_central();
 
   // Enqueues a comparison of what all devices hold alike, at the end of a stride. Returns whether there is one to take
   // (sma::Synchronizer::take_comparison).
@@ -93,7 +93,7 @@ class Round {
   // have. No work may be under way.
   virtual void hand_out_state() {}
   virtual void take_over_state() {}
-  // Sets the parts of `state` that only this way of coupling has: position within the round, vectors of the center.
+  // Sets the parts of `state` that only this mode has: position within the round, vectors of the central model.
   // After gather(), without work under way.
   virtual void save(TrainingState& state) const;
   virtual void restore(const TrainingState& /*state*/) {}
@@ -103,7 +103,7 @@ class Round {
 
   Replicas& replicas() const { return context_.replicas; }
   sma::Synchronizer& synchronizer() const { return context_.synchronizer; }
-  sma::Center& center() const { return context_.synchronizer.center(); }
+  sma::CentralModel& central() const { return context_.synchronizer.central(); }
   TrainingClock& clock() const { return context_.clock; }
   Results& results() const { return context_.results; }
   // Learners of all processes.
@@ -114,9 +114,9 @@ class Round {
   // Enqueues `steps` steps of every learner, which wait for no other learner.
   void enqueue_steps(dataflow::BatchRing& ring, int steps, const engine::StepParameters& each);
 
-  virtual engine::Stream& model_stream(std::size_t pool) const { return center().stream(pool); }
+  virtual engine::Stream& model_stream(std::size_t pool) const { return central().stream(pool); }
   // The vector that read_model() takes the frozen elements of: nothing writes them there.
-  virtual const float* frozen_source(std::size_t pool) const { return center().present(pool); }
+  virtual const float* frozen_source(std::size_t pool) const { return central().present(pool); }
   virtual bool measure(sma::GradientSpread& spread);
 
  private:

@@ -33,7 +33,7 @@ void ServerRound::start(std::size_t number) {
   Learner& learner = replicas()[number];
   Pushes& push = pushes_[number];
   const int mini_batches = options().period;
-  server().wait_for_reader(learner.pull(center().present(0), server().pushed()));
+  server().wait_for_reader(learner.pull(central().present(0), server().pushed()));
   engine::StepParameters step = clock().step();
   push.learning_rate = step.learning_rate;
   for (int i = 1; i <= mini_batches; ++i) {
@@ -99,10 +99,10 @@ void ServerRound::forget() noexcept {
 }
 
 std::optional<sma::AveragingTicket> ServerRound::gather() {
-  for (std::size_t p = 1; p < center().devices(); ++p) {
-    engine::Stream& stream = center().stream(p);
+  for (std::size_t p = 1; p < central().devices(); ++p) {
+    engine::Stream& stream = central().stream(p);
     stream.wait(server().pushed(), "wait for the server's weights");
-    stream.copy(center().present(p), center().present(0), center().vector_bytes(), "copy of the server's weights");
+    stream.copy(central().present(p), central().present(0), central().vector_bytes(), "copy of the server's weights");
     server().wait_for_reader(stream.record());
   }
   return std::nullopt;
@@ -110,7 +110,7 @@ std::optional<sma::AveragingTicket> ServerRound::gather() {
 
 void ServerRound::hand_out_state() {
   for (Learner* learner : replicas().all()) {
-    learner->assign(center().present(0), server().pushed(), learners::OptimizerState::kKeep);
+    learner->assign(central().present(0), server().pushed(), learners::OptimizerState::kKeep);
     for (std::size_t slot = 0; slot < server().state_slots(); ++slot) {
       learner->assign_state(slot, server().state(slot), server().pushed());
     }

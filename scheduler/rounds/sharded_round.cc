@@ -48,8 +48,8 @@ std::uint64_t ShardedRound::drain(Progress& progress) {
 void ShardedRound::complete_weights() {
   if (std::exchange(is_complete_, true)) return;
   const sma::Shards& shards = synchronizer().shards();
-  float* weights = center().present(0);
-  gather_shards(replicas().world(), center().stream(0), shards, VectorElements::kAll,
+  float* weights = central().present(0);
+  gather_shards(replicas().world(), central().stream(0), shards, VectorElements::kAll,
                 weights + shards.of(replicas().world().rank()).begin, weights);
 }
 
@@ -64,11 +64,11 @@ void ShardedRound::hand_out_state() {
   std::vector<std::vector<float>> state(server().state_slots());
   for (std::size_t slot = 0; slot < state.size(); ++slot) {
     state[slot].resize(static_cast<std::size_t>(layout.trainable_elements()));
-    gather_shards(replicas().world(), center().stream(0), synchronizer().shards(), VectorElements::kTrainable,
+    gather_shards(replicas().world(), central().stream(0), synchronizer().shards(), VectorElements::kTrainable,
                   server().state(slot), state[slot].data());
   }
   for (Learner* learner : replicas().all()) {
-    learner->assign(center().present(0), {}, learners::OptimizerState::kKeep);
+    learner->assign(central().present(0), {}, learners::OptimizerState::kKeep);
     for (std::size_t slot = 0; slot < state.size(); ++slot) learner->assign_state(slot, state[slot].data(), {});
     learner->continue_from(server().steps());
   }

@@ -5,8 +5,8 @@
 namespace arbalest::scheduler {
 
 SharedRound::SharedRound(const sma::Options& options, const RoundContext& context) : Round(options, context) {
-  ARBALEST_CHECK(replicas().pools().size() == 1 && !center().has_copies());
-  shared_.values = center().present(0);
+  ARBALEST_CHECK(replicas().pools().size() == 1 && !central().has_copies());
+  shared_.values = central().present(0);
 }
 
 learners::UpdateSources SharedRound::sources(std::size_t /*pool*/) { return {.shared = &shared_}; }
@@ -18,7 +18,7 @@ StrideEnd SharedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/
 
 // Work that is enqueued next on the averaging stream may read the shared weights.
 std::optional<sma::AveragingTicket> SharedRound::gather() {
-  center().wait_for(replicas().record(), "wait for the learners' steps");
+  central().wait_for(replicas().record(), "wait for the learners' steps");
   return std::nullopt;
 }
 

@@ -29,7 +29,7 @@ std::size_t bytes_of(std::int64_t elements) { return static_cast<std::size_t>(el
 // Each learner takes five vectors: its staging buffer, the weights that it receives, the gradients that it sends, and
 // at the servers the gradients that they receive and the weights that they send. The servers' shards add up to one
 // vector.
-std::size_t ShardedPushes::host_bytes(int learners, const sma::CenterSizes& sizes) {
+std::size_t ShardedPushes::host_bytes(int learners, const sma::CentralSizes& sizes) {
   constexpr std::size_t kVectors = 5;
   return kVectors * static_cast<std::size_t>(learners) * bytes_of(sizes.elements + sizes.frozen);
 }
@@ -44,7 +44,7 @@ ShardedPushes::ShardedPushes(const Replicas& replicas, sma::Synchronizer& synchr
       protocol_(world_.rank(), world_.size(), *this),
       own_(replicas.size()),
       served_(static_cast<std::size_t>(replicas.share().all)) {
-  const sma::CenterSizes& sizes = shards().whole();
+  const sma::CentralSizes& sizes = shards().whole();
   engine::Device& device = replicas.pool(0).device();  // that of the server
   for (std::size_t j = 0; j < own_.size(); ++j) {
     own_[j].learner = &replicas[j];
@@ -198,7 +198,7 @@ void ShardedPushes::keep_weights(int from, const ShardLetter& weights) {
 void ShardedPushes::compute(std::size_t number) {
   Own& of = own(number);
   Learner& learner = *of.learner;
-  const sma::CenterSizes& sizes = shards().whole();
+  const sma::CentralSizes& sizes = shards().whole();
   auto* staging = of.staging.as<float>();
   engine::Stream& stream = learner.stream();
   if (sizes.frozen > 0) {  // a learner gets them with the weights, and nobody changes them
@@ -249,8 +249,8 @@ void ShardedPushes::read_weights(std::size_t learner) {
   const engine::ElementRange shard = shards().of(world_.rank());
   of.weights = ShardLetter({.kind = LetterKind::kWeights, .learner = static_cast<std::uint32_t>(learner)},
                            static_cast<std::size_t>(shard.elements()));
-  engine::Stream& stream = synchronizer_.center().stream(0);
-  stream.copy(of.weights.numbers().data(), synchronizer_.center().present(0) + shard.begin, bytes_of(shard.elements()),
+  engine::Stream& stream = synchronizer_.central().stream(0);
+  stream.copy(of.weights.numbers().data(), synchronizer_.central().present(0) + shard.begin, bytes_of(shard.elements()),
               "weights for a learner");
   of.weights_read = stream.record();
   report(stream, kWeightsRead, learner);
@@ -270,7 +270,7 @@ void ShardedPushes::apply(ShardLetter push, std::int64_t staleness) {
                                    .is_elsewhere = true,
                                    .learning_rate = sma::rate_of_push(options_, header.learning_rate, staleness)});
   ++applying_;
-  report(synchronizer_.center().stream(0), kApplied, header.learner);
+  report(synchronizer_.central().stream(0), kApplied, header.learner);
   const bool is_own = header.learner >= first_ && header.learner < first_ + own_.size();
   if (is_own) ++results_.staleness[staleness];
 }

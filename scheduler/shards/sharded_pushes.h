@@ -42,7 +42,7 @@ class ShardedPushes final : private sma::ShardWork {
   };
 
   // Host memory for the learners of one process: staging, and the letters that may be under way.
-  static std::size_t host_bytes(int learners, const sma::CenterSizes& sizes);
+  static std::size_t host_bytes(int learners, const sma::CentralSizes& sizes);
 
   // For the learners of this process and a server that was restarted, drained. All processes make it at the same point.
   // `synchronizer` and all that it is given must outlive it.

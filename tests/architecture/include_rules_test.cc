@@ -244,7 +244,7 @@ TEST_CASE("architecture: only listed files wait for a device") {
 }
 
 TEST_CASE("architecture: only schemes, jobs and the choice of a round ask how replicas are coupled") {
-  const std::string text = "if (c == sma::Coupling::kPull) return;\n";
+  const std::string text = "if (m == sma::SynchronizationMode::kPull) return;\n";
   CHECK(check_source("sma/a.cc", text).empty());
   CHECK(check_source("options/a.cc", text).empty());
   CHECK(check_source("scheduler/rounds/make_round.cc", text).empty());

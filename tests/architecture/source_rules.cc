@@ -167,7 +167,7 @@ class Checker {
     static const std::regex kEnvironment(R"(\b(secure_)?getenv\b)");
     static const std::regex kThreadLocal(R"(\bthread_local\b)");
     static const std::regex kWait(R"(\bsynchronize\(|\bcollective_?(\.|->)wait\(|stream_?(\(\))?(\.|->)drain\()");
-    static const std::regex kCoupling(R"(\bCoupling::)");
+    static const std::regex kMode(R"(\bSynchronizationMode::)");
     std::istringstream with_strings(without_comments(text_));
     std::istringstream bare(without_comments_and_strings(text_));
     std::string line;
@@ -187,14 +187,14 @@ class Checker {
       if (!is_below(path_, "engine") && std::regex_search(code, kWait)) {
         report(number, "waits for a device; engine/waiting.h does, in files that the rules list");
       }
-      if (!may_ask_for_coupling() && std::regex_search(code, kCoupling)) {
+      if (!may_ask_for_mode() && std::regex_search(code, kMode)) {
         report(number, "asks how replicas are coupled; a subclass of scheduler/rounds/round.h does what that decides");
       }
     }
   }
 
   // The schemes themselves, the vectors that they need, the choice of a round, and what a job may ask of its scheme.
-  bool may_ask_for_coupling() const {
+  bool may_ask_for_mode() const {
     return is_below(path_, "sma") || is_below(path_, "options") || path_ == "scheduler/rounds/make_round.cc";
   }
 

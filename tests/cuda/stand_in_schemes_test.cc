@@ -22,7 +22,7 @@ void check_orders(int gpus, const Train& train_once) {
 }  // namespace
 
 TEST_CASE("a GPU gives the same bytes with every scheme for any order of its streams", "[training]") {
-  // In BF16 learners compute with copies of their weights. An assigned center must also be copied there in time.
+  // In BF16 learners compute with copies of their weights. An assigned central model must also be copied there in time.
   const engine::Precision precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
   for (const sma::Options& scheme : short_schemes()) {
     INFO(name_of(scheme) << " in " << engine::to_string(precision));

@@ -82,14 +82,14 @@ TEST_CASE("async_sgd begins with s_sgd, unless it has the bytes of s_sgd anyway"
   CHECK(cold.switches.empty());
   CHECK(cold.synchronization.scheme == sma::Scheme::kAsyncSgd);
   CHECK_FALSE(cold.synchronization.staleness.has_value());
-  CHECK(cold.synchronization.coupling(2) == sma::Coupling::kServer);
-  CHECK(cold.synchronization.coupling(1) == sma::Coupling::kNone);
+  CHECK(cold.synchronization.mode(2) == sma::SynchronizationMode::kServer);
+  CHECK(cold.synchronization.mode(1) == sma::SynchronizationMode::kNone);
   CHECK(read("async_sgd {}", 1).switches.empty());  // no epoch would be left
 
   const JobOptions synchronous = read("async_sgd { staleness: 0 }");
   CHECK(synchronous.switches.empty());
   CHECK(parse(synchronous.resolved_text).warnings == synchronous.warnings);  // none about a field that nobody wrote
-  CHECK(synchronous.synchronization.coupling(2) == sma::Coupling::kGradient);
+  CHECK(synchronous.synchronization.mode(2) == sma::SynchronizationMode::kGradient);
   CHECK(synchronous.learning_rate.with_learners == scheduler::RateScaling::kSqrt);
   CHECK(read("async_sgd { staleness: 0 push_every: 2 }").switches.size() == 1);
 

@@ -36,8 +36,8 @@ TEST_CASE("hogwild trains models of layers, with the learning rate of one learne
   CHECK_FALSE(job.sparse);
   CHECK(job.synchronization.scheme == sma::Scheme::kHogwild);
   CHECK(job.synchronization_path == "synchronization.hogwild");
-  CHECK(job.synchronization.coupling(2) == sma::Coupling::kShared);
-  CHECK(job.synchronization.coupling(1) == sma::Coupling::kNone);
+  CHECK(job.synchronization.mode(2) == sma::SynchronizationMode::kShared);
+  CHECK(job.synchronization.mode(1) == sma::SynchronizationMode::kNone);
   CHECK(job.learning_rate.with_learners == scheduler::RateScaling::kKeep);
   CHECK(parse(job.resolved_text).resolved_text == job.resolved_text);
   CHECK(parse(job.resolved_text).synchronization.scheme == sma::Scheme::kHogwild);

@@ -443,7 +443,8 @@ TEST_CASE("steps of a schedule must be at the start of a stride of the current s
   CHECK_NOTHROW(parse(job(shorter, 640)));
   CHECK_THAT(refusal(job(shorter, 632)), ContainsSubstring("did you mean 624 or 636?"));
   CHECK_THAT(refusal(job(shorter, 642)), ContainsSubstring("did you mean 640 or 644?"));
-  // Schemes that assign the center may end a round early. A step must only be a multiple of the number of learners.
+  // Schemes that assign the central model may end a round early. A step must only be a multiple of the number of
+  // learners.
   CHECK_NOTHROW(parse(job("local_sgd { period: 5 }", 8)));
   CHECK_THAT(refusal(job("local_sgd { period: 5 }", 10)), ContainsSubstring("did you mean 8 or 12?"));
   // A switch between two steps of the schedule.

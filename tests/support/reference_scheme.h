@@ -12,12 +12,12 @@
 
 namespace arbalest::tests {
 
-enum class ReferenceCoupling { kPull, kAssign, kGradient };
+enum class ReferenceMode { kPull, kAssign, kGradient };
 enum class ReferenceState { kKeep, kZero, kAverage };
 
 // The parameters of one scheme.
 struct ReferenceFormula {
-  ReferenceCoupling coupling = ReferenceCoupling::kPull;
+  ReferenceMode mode = ReferenceMode::kPull;
   double pull = 0.0;  // a
   double eta = 1.0;
   double mu = 0.0;
@@ -55,7 +55,7 @@ struct ReferenceScheme {
     steps_left = 0;
   }
 
-  // Restarts from the model: it becomes the center and the weights of k replicas.
+  // Restarts from the model: it becomes the central model and the weights of k replicas.
   void restart(int k, bool keeps_local_momenta) {
     const std::vector<Vector> momenta = m;
     start(model(), k);
@@ -72,7 +72,7 @@ struct ReferenceScheme {
 
   // The model that a run evaluates and saves: z if replicas are pulled to z, otherwise the mean of the replicas.
   Vector model() const {
-    if (formula.coupling == ReferenceCoupling::kPull && w.size() > 1) return z;
+    if (formula.mode == ReferenceMode::kPull && w.size() > 1) return z;
     return mean(w);
   }
 
@@ -81,15 +81,15 @@ struct ReferenceScheme {
     return std::max(formula.period, static_cast<int>(std::min<double>(wanted, longest_period)));
   }
 
-  // Every replica takes one step at learning rate `rate`. The center moves at the end of a round.
+  // Every replica takes one step at learning rate `rate`. The central model moves at the end of a round.
   void step(double rate, const Gradient& gradient) {
     if (steps_left == 0) steps_left = period_at(rate);
     const bool ends_round = --steps_left == 0;
-    const bool pulls = formula.coupling == ReferenceCoupling::kPull && ends_round && w.size() > 1;
+    const bool pulls = formula.mode == ReferenceMode::kPull && ends_round && w.size() > 1;
     std::vector<Vector> g;
     for (const Vector& weights : w) g.push_back(gradient(next_task++, weights));
-    if (formula.coupling == ReferenceCoupling::kGradient) g.assign(g.size(), mean(g));
-    Vector average = mean(w);  // with kPull the center moves by the weights before the step
+    if (formula.mode == ReferenceMode::kGradient) g.assign(g.size(), mean(g));
+    Vector average = mean(w);  // with kPull the central model moves by the weights before the step
     for (std::size_t j = 0; j < w.size(); ++j) {
       const double scale = clip_norm ? std::min(1.0, *clip_norm / (norm(g[j]) + 1e-6)) : 1.0;
       for (std::size_t i = 0; i < z.size(); ++i) {
@@ -98,11 +98,11 @@ struct ReferenceScheme {
         w[j][i] += m[j][i] - correction;
       }
     }
-    if (formula.coupling == ReferenceCoupling::kAssign) average = mean(w);
-    if (ends_round && formula.coupling != ReferenceCoupling::kGradient) move_center(average, rate);
+    if (formula.mode == ReferenceMode::kAssign) average = mean(w);
+    if (ends_round && formula.mode != ReferenceMode::kGradient) move_central(average, rate);
   }
 
-  void move_center(const Vector& average, double rate) {
+  void move_central(const Vector& average, double rate) {
     const double rho = formula.follows_rate && last_rate > 0.0 ? rate / last_rate : 1.0;
     last_rate = rate;
     for (std::size_t i = 0; i < z.size(); ++i) {
@@ -110,7 +110,7 @@ struct ReferenceScheme {
       v[i] = formula.mu * rho * v[i] + step;
       z[i] += formula.nesterov ? step + formula.mu * v[i] : v[i];
     }
-    if (formula.coupling != ReferenceCoupling::kAssign) return;
+    if (formula.mode != ReferenceMode::kAssign) return;
     w.assign(w.size(), z);
     if (formula.state == ReferenceState::kZero) m.assign(m.size(), Vector(z.size(), 0.0));
     if (formula.state == ReferenceState::kAverage) m.assign(m.size(), mean(m));

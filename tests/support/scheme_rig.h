@@ -24,7 +24,7 @@ struct SchemeCase {
     changed.options.period = period;
     changed.formula = [formula = formula, period](int k) {
       ReferenceFormula of_k = formula(k);
-      if (of_k.period != kNever && of_k.coupling != ReferenceCoupling::kGradient) of_k.period = period;
+      if (of_k.period != kNever && of_k.mode != ReferenceMode::kGradient) of_k.period = period;
       return of_k;
     };
     return changed;
@@ -59,20 +59,18 @@ inline SchemeCase local_sgd_case(sma::LocalState state = sma::LocalState::kKeep)
   const bool is_zeroed = state == sma::LocalState::kZero;
   const ReferenceState other = state == sma::LocalState::kKeep ? ReferenceState::kKeep : ReferenceState::kAverage;
   const ReferenceState reference = is_zeroed ? ReferenceState::kZero : other;
-  SchemeCase scheme{"local_sgd, state " + std::to_string(static_cast<int>(state)),
-                    sma::defaults_of(sma::Scheme::kLocalSgd), [reference](int) {
-                      return ReferenceFormula{.coupling = ReferenceCoupling::kAssign, .state = reference, .period = 4};
-                    }};
+  SchemeCase scheme{
+      "local_sgd, state " + std::to_string(static_cast<int>(state)), sma::defaults_of(sma::Scheme::kLocalSgd),
+      [reference](int) { return ReferenceFormula{.mode = ReferenceMode::kAssign, .state = reference, .period = 4}; }};
   scheme.options.local_state = state;
   return scheme;
 }
 
 inline SchemeCase bmuf_case(bool nesterov) {
-  SchemeCase scheme{
-      nesterov ? "bmuf, nesterov" : "bmuf", sma::defaults_of(sma::Scheme::kBmuf), [nesterov](int k) {
-        return ReferenceFormula{
-            .coupling = ReferenceCoupling::kAssign, .mu = 1.0 - 1.0 / k, .nesterov = nesterov, .period = 50};
-      }};
+  SchemeCase scheme{nesterov ? "bmuf, nesterov" : "bmuf", sma::defaults_of(sma::Scheme::kBmuf), [nesterov](int k) {
+                      return ReferenceFormula{
+                          .mode = ReferenceMode::kAssign, .mu = 1.0 - 1.0 / k, .nesterov = nesterov, .period = 50};
+                    }};
   scheme.options.nesterov = nesterov;
   return scheme;
 }
@@ -80,15 +78,14 @@ inline SchemeCase bmuf_case(bool nesterov) {
 inline SchemeCase slow_mo_case() {
   return {"slow_mo", sma::defaults_of(sma::Scheme::kSlowMo), [](int k) {
             const double mu = k < 4 ? 0.0 : k < 8 ? 0.2 : k < 16 ? 0.5 : 0.6;
-            return ReferenceFormula{
-                .coupling = ReferenceCoupling::kAssign, .mu = mu, .follows_rate = true, .period = 48};
+            return ReferenceFormula{.mode = ReferenceMode::kAssign, .mu = mu, .follows_rate = true, .period = 48};
           }};
 }
 
 inline SchemeCase slow_mo_with_momentum() {
   SchemeCase scheme{"slow_mo, momentum 0.6", sma::defaults_of(sma::Scheme::kSlowMo), [](int) {
                       return ReferenceFormula{
-                          .coupling = ReferenceCoupling::kAssign, .mu = 0.6, .follows_rate = true, .period = 48};
+                          .mode = ReferenceMode::kAssign, .mu = 0.6, .follows_rate = true, .period = 48};
                     }};
   scheme.options.momentum = 0.6F;
   return scheme;
@@ -97,23 +94,23 @@ inline SchemeCase slow_mo_with_momentum() {
 inline SchemeCase diloco_case() {
   return {"diloco", sma::defaults_of(sma::Scheme::kDiloco), [](int) {
             return ReferenceFormula{
-                .coupling = ReferenceCoupling::kAssign, .eta = 0.7, .mu = 0.9, .nesterov = true, .period = 500};
+                .mode = ReferenceMode::kAssign, .eta = 0.7, .mu = 0.9, .nesterov = true, .period = 500};
           }};
 }
 
 inline SchemeCase lookahead_case() {
   return {"lookahead", sma::defaults_of(sma::Scheme::kLookahead),
-          [](int) { return ReferenceFormula{.coupling = ReferenceCoupling::kAssign, .eta = 0.5, .period = 5}; }};
+          [](int) { return ReferenceFormula{.mode = ReferenceMode::kAssign, .eta = 0.5, .period = 5}; }};
 }
 
 inline SchemeCase swap_case() {
   return {"swap", sma::defaults_of(sma::Scheme::kSwap),
-          [](int) { return ReferenceFormula{.coupling = ReferenceCoupling::kAssign, .period = SchemeCase::kNever}; }};
+          [](int) { return ReferenceFormula{.mode = ReferenceMode::kAssign, .period = SchemeCase::kNever}; }};
 }
 
 inline SchemeCase s_sgd_case(std::int64_t bucket_bytes = std::int64_t{4} << 20U) {
   SchemeCase scheme{"s_sgd", sma::defaults_of(sma::Scheme::kSSgd),
-                    [](int) { return ReferenceFormula{.coupling = ReferenceCoupling::kGradient}; }};
+                    [](int) { return ReferenceFormula{.mode = ReferenceMode::kGradient}; }};
   scheme.options.bucket_bytes = bucket_bytes;
   return scheme;
 }
@@ -168,7 +165,7 @@ class SchemeRig {
     for (int stride = 0; stride < strides; ++stride) {
       const double progress =
           static_cast<double>(reference_.next_task) / static_cast<double>(rig_.order().batches_per_epoch());
-      const bool is_pulled = reference_.formula.coupling == ReferenceCoupling::kPull;
+      const bool is_pulled = reference_.formula.mode == ReferenceMode::kPull;
       if (options_.learning_rate.drops_before(progress) != drops_) {
         drops_ = options_.learning_rate.drops_before(progress);
         if (is_pulled && learners() > 1) reference_.restart(learners(), false);
@@ -183,7 +180,7 @@ class SchemeRig {
   }
   // Only for schemes with a fixed period.
   void run_rounds(int rounds) {
-    const bool has_long_rounds = reference_.formula.coupling == ReferenceCoupling::kAssign;
+    const bool has_long_rounds = reference_.formula.mode == ReferenceMode::kAssign;
     run(has_long_rounds ? rounds * reference_.formula.period : rounds);
   }
 
@@ -199,7 +196,7 @@ class SchemeRig {
     options_.learning_rate.with_learners = scaling;
     // Learners keep their momenta if their number stays and the new scheme keeps a momentum for each replica.
     const ReferenceFormula next = scheme.formula(learners());
-    regroup(learners() == before && next.coupling == ReferenceCoupling::kAssign && next.state != ReferenceState::kZero);
+    regroup(learners() == before && next.mode == ReferenceMode::kAssign && next.state != ReferenceState::kZero);
   }
 
   // Returns |rig's model - reference's model| / |reference's model|.

@@ -182,24 +182,24 @@ TEST_CASE("a bit that flips in one device's center between two rounds is found",
     needs.compares_copies = true;
     sma::Synchronizer synchronizer(needs, pointers, {.elements = kElements, .statistics = 5}, *collective, 3);
     synchronizer.set_replicas(std::move(replicas), static_cast<int>(count));
-    sma::Center& center = synchronizer.center();
+    sma::CentralModel& central = synchronizer.central();
     sma::OuterUpdate update(needs.schemes.front(), static_cast<int>(count));
     const std::vector<std::vector<engine::Event>> ready(count, std::vector<engine::Event>(1));
     const auto faulty_after_round = [&] {
-      update.enqueue(center, ready, 0.1F);
-      CHECK(synchronizer.compare_center());
+      update.enqueue(central, ready, 0.1F);
+      CHECK(synchronizer.compare_central());
       synchronizer.settle();
       return sma::faulty_devices(synchronizer.take_comparison());
     };
     CHECK(faulty_after_round().empty());
     // The last element is a running statistic.
     for (const std::int64_t element : {std::int64_t{0}, kElements - 1}) {
-      flip_bit(center.present(1) + element, 0);
-      CHECK(synchronizer.compare_center());
+      flip_bit(central.present(1) + element, 0);
+      CHECK(synchronizer.compare_central());
       synchronizer.settle();
       const auto faulty = sma::faulty_devices(synchronizer.take_comparison());
       CHECK(faulty == (count == 2 ? std::vector<std::size_t>{0, 1} : std::vector<std::size_t>{1}));
-      flip_bit(center.present(1) + element, 0);
+      flip_bit(central.present(1) + element, 0);
     }
     CHECK(faulty_after_round().empty());
   }

@@ -1,5 +1,5 @@
-// A fleet of runners passes on the results of all mini-batches in their order, and shares the weights of each device.
-#include "scheduler/inference_fleet.h"
+// A devices of runners passes on the results of all mini-batches in their order, and shares the weights of each device.
+#include "scheduler/inference_devices.h"
 
 #include <algorithm>
 #include <memory>
@@ -73,15 +73,15 @@ class CountingDevice final : public ForwardingDevice {
   std::size_t most_;
 };
 
-// The outputs of the fleet's examples, in the order in which they come. It stops after `most` mini-batches.
-std::vector<float> outputs_of(scheduler::InferenceFleet& fleet, engine::Device& device, const Numbers& data,
+// The outputs of the devices's examples, in the order in which they come. It stops after `most` mini-batches.
+std::vector<float> outputs_of(scheduler::InferenceDevices& inference, engine::Device& device, const Numbers& data,
                               std::size_t most = 1000) {
   engine::host::Pool pool(2);
   dataflow::SequentialOrder order(data.size(), kBatch);
-  dataflow::BatchRing ring(data, order, device, pool, 3 * fleet.runners());
+  dataflow::BatchRing ring(data, order, device, pool, 3 * inference.runners());
   std::vector<float> outputs;
   std::size_t taken = 0;
-  fleet.run(ring, [&](const dataflow::Batch& batch, const learners::InferenceRunner::Result& result) {
+  inference.run(ring, [&](const dataflow::Batch& batch, const learners::InferenceRunner::Result& result) {
     CHECK(batch.number == taken);
     CHECK(result.output.size() == 3 * kBatch);
     const auto rows = result.output.first(static_cast<std::size_t>(3 * batch.examples));
@@ -104,12 +104,12 @@ TEST_CASE("every example gets its own output, in order, with any number of runne
     for (std::size_t d = 0; d < runners.size(); ++d) {
       devices.push_back(engine::open_device(engine::parse_device("cpu")));
     }
-    scheduler::InferenceFleet fleet(graph(), devices, runners, {.batch = kBatch, .output = "logits"});
-    CHECK(fleet.runners() == (runners.size() == 2 ? 5 : runners[0]));
-    fleet.load(kModel);
+    scheduler::InferenceDevices inference(graph(), devices, runners, {.batch = kBatch, .output = "logits"});
+    CHECK(inference.runners() == (runners.size() == 2 ? 5 : runners[0]));
+    inference.load(kModel);
     const Numbers data;
-    CHECK(outputs_of(fleet, *devices.front(), data) == expected);
-    CHECK(outputs_of(fleet, *devices.front(), data, 2) ==
+    CHECK(outputs_of(inference, *devices.front(), data) == expected);
+    CHECK(outputs_of(inference, *devices.front(), data, 2) ==
           std::vector<float>(expected.begin(), expected.begin() + 2 * kBatch * 3));
   }
 }
@@ -118,11 +118,11 @@ TEST_CASE("a mini-batch that cannot be read ends the pass with its error, after 
   std::vector<std::unique_ptr<engine::Device>> devices;
   devices.push_back(engine::open_device(engine::parse_device("cpu")));
   const std::vector<int> runners = {3};
-  scheduler::InferenceFleet fleet(graph(), devices, runners, {.batch = kBatch, .output = "logits"});
-  fleet.load(kModel);
+  scheduler::InferenceDevices inference(graph(), devices, runners, {.batch = kBatch, .output = "logits"});
+  inference.load(kModel);
   Numbers data;
   data.unreadable = 100;
-  CHECK_THROWS_WITH(outputs_of(fleet, *devices.front(), data), ContainsSubstring("example 100 is gone"));
+  CHECK_THROWS_WITH(outputs_of(inference, *devices.front(), data), ContainsSubstring("example 100 is gone"));
 }
 
 TEST_CASE("runners share the weights, and there are no more than fit", "[training]") {
@@ -139,8 +139,9 @@ TEST_CASE("runners share the weights, and there are no more than fit", "[trainin
     auto counting = std::make_unique<CountingDevice>(limit);
     const CountingDevice& device = *counting;
     devices.push_back(std::move(counting));
-    const scheduler::InferenceFleet fleet(wide, devices, std::vector<int>{most}, {.batch = 1, .output = "logits"});
-    runners = fleet.runners();
+    const scheduler::InferenceDevices inference(wide, devices, std::vector<int>{most},
+                                                {.batch = 1, .output = "logits"});
+    runners = inference.runners();
     return device.given;
   };
   constexpr std::size_t kUnlimited = std::size_t{1} << 40;

@@ -57,7 +57,7 @@ class Server {
         .synchronize();
   }
 
-  static inline const sma::CenterSizes kSizes{.elements = kTrainable + kStatistics, .statistics = kStatistics};
+  static inline const sma::CentralSizes kSizes{.elements = kTrainable + kStatistics, .statistics = kStatistics};
 
  private:
   std::unique_ptr<engine::Device> device_;

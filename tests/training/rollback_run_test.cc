@@ -174,7 +174,7 @@ TEST_CASE("checkpoints that are damaged or hold numbers that are not finite are 
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.model[1].values[0] = std::nanf(""); }));
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.model[0].values.back() = -kInfinity; }));
-  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.center_before[0].values[3] = kInfinity; }));
+  CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.central_before[0].values[3] = kInfinity; }));
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.learners[1].weights[0].values[3] = kInfinity; }));
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.training.learners[1].optimizer[0][0].values[3] = std::nanf(""); }));
   CHECK_FALSE(with([&](jobs::SavedRun& run) { run.run.epoch.sums.values[engine::kLossSum] = kInfinity; }));

@@ -46,7 +46,7 @@ void restore(TrainingRig& rig, const scheduler::TrainingState& state, const RigO
 std::vector<std::vector<double>> vectors_of(const scheduler::TrainingState& state) {
   std::vector<std::vector<double>> vectors;
   for (const scheduler::Tensors* tensors :
-       {&state.model, &state.center, &state.center_before, &state.velocity, &state.average}) {
+       {&state.model, &state.central, &state.central_before, &state.velocity, &state.average}) {
     vectors.push_back(tests::flatten(*tensors));
   }
   for (const scheduler::LearnerState& learner : state.learners) {
@@ -143,7 +143,7 @@ TEST_CASE("a state without the number of steps, the center before or the optimiz
   };
   CHECK(changed([](auto&) {}) == expected);
   CHECK(changed([](auto& state) { state.learners[0].steps = 0; }) != expected);
-  CHECK(changed([](auto& state) { state.center_before = state.model; }) != expected);
+  CHECK(changed([](auto& state) { state.central_before = state.model; }) != expected);
   CHECK(changed([](auto& state) { std::swap(state.learners[0].optimizer, state.learners[1].optimizer); }) != expected);
   CHECK(changed([](auto& state) { state.batches += 2; }) != expected);
 }
@@ -209,12 +209,12 @@ TEST_CASE("a saved state takes the place of the one before, also after the learn
   rig.run(1);
   scheduler::TrainingState state = rig.scheduler().save();
   const auto place_of = [](const scheduler::Tensors& tensors) { return tensors.front().values.data(); };
-  const std::vector<const float*> places = {place_of(state.model), place_of(state.center_before),
+  const std::vector<const float*> places = {place_of(state.model), place_of(state.central_before),
                                             place_of(state.learners[0].weights), place_of(state.learners[1].weights)};
   rig.resize({2});
   rig.run(1);
   state = rig.scheduler().save(std::move(state));
-  CHECK(places == std::vector<const float*>{place_of(state.model), place_of(state.center_before),
+  CHECK(places == std::vector<const float*>{place_of(state.model), place_of(state.central_before),
                                             place_of(state.learners[0].weights), place_of(state.learners[1].weights)});
   CHECK(vectors_of(state) == vectors_of(rig.scheduler().save()));
 }

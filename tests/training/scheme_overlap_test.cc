@@ -1,5 +1,5 @@
-// Tests that every wait of every coupling between replicas and center is needed. The tests hold tasks and drop waits
-// instead of reading a clock (tests/support/latch.h).
+// Tests that every wait of every synchronization mode between replicas and central model is needed. The tests hold
+// tasks and drop waits instead of reading a clock (tests/support/latch.h).
 #include <set>
 #include <string>
 #include <thread>
@@ -42,9 +42,9 @@ RigOptions options_of(const tests::SchemeCase& scheme, const std::vector<std::st
 
 int devices_of(const RigOptions& options) { return static_cast<int>(options.devices.size()); }
 int learners_of(const RigOptions& options) { return kLearners * devices_of(options); }
-// Returns the label of the task that reads the replicas. On one device the same task writes the center.
+// Returns the label of the task that reads the replicas. On one device the same task writes the central model.
 const char* read_label(const RigOptions& options) { return devices_of(options) == 1 ? "averaging" : "averaging read"; }
-const char* center_label(const RigOptions& options) {
+const char* central_label(const RigOptions& options) {
   return devices_of(options) == 1 ? "averaging" : "central update";
 }
 
@@ -125,11 +125,11 @@ TEST_CASE("assigning weights and the next gradient wait for the center", "[overl
   for (const auto& devices : device_lists()) {
     const RigOptions options = options_of(local_sgd(1), devices);
     const int learners = learners_of(options);
-    check_waits_are_needed(options, {.held = center_label(options), .later = "assign weights", .after = learners},
+    check_waits_are_needed(options, {.held = central_label(options), .later = "assign weights", .after = learners},
                            {kWaitForWeights});
     check_waits_are_needed(
         options,
-        {.held = center_label(options), .later = "gradient", .strides = 2, .before = learners, .after = learners},
+        {.held = central_label(options), .later = "gradient", .strides = 2, .before = learners, .after = learners},
         {kWaitForWeights});
   }
 }

@@ -48,8 +48,8 @@ class Averaged {
     }
     weights_.assign(static_cast<std::size_t>(count), Vector(kElements));
     const bool reduces = options.scheme == sma::Scheme::kSSgd;
-    center_.emplace(pointers, sma::CenterSizes{.elements = kElements},
-                    sma::CenterVectors{.velocity = options.nesterov, .gradient = reduces}, *collective_, kRounds + 1);
+    central_.emplace(pointers, sma::CentralSizes{.elements = kElements},
+                     sma::CentralVectors{.velocity = options.nesterov, .gradient = reduces}, *collective_, kRounds + 1);
     update_.emplace(options_, count);
     std::vector<sma::ReplicaVectors> replicas;
     std::size_t j = 0;
@@ -60,29 +60,29 @@ class Averaged {
         vectors.gradients.push_back(weights_[j].data());
       }
     }
-    center_->set_replicas(std::move(replicas), count);
+    central_->set_replicas(std::move(replicas), count);
   }
 
-  void set_center(const Vector& z) {
-    for (std::size_t d = 0; d < devices_.size(); ++d) center_->set(d, z.data());
+  void set_central(const Vector& z) {
+    for (std::size_t d = 0; d < devices_.size(); ++d) central_->set(d, z.data());
   }
 
   // Averages `weights` and returns the new z.
   Vector average(const std::vector<Vector>& weights) {
     take(weights);
-    update_->enqueue(*center_, ready_, 0.1F);
-    center_->drain();
-    const float* z = center_->present(0);
+    update_->enqueue(*central_, ready_, 0.1F);
+    central_->drain();
+    const float* z = central_->present(0);
     return {z, z + kElements};
   }
 
   // Averages `gradients` in two parts, as s_sgd does.
   Vector mean_gradient(const std::vector<Vector>& gradients) {
     take(gradients);
-    center_->average_gradients(kElements / 3, kElements);
-    center_->average_gradients(0, kElements / 3);
-    center_->drain();
-    const float* mean = center_->gradient(0);
+    central_->average_gradients(kElements / 3, kElements);
+    central_->average_gradients(0, kElements / 3);
+    central_->drain();
+    const float* mean = central_->gradient(0);
     return {mean, mean + kElements};
   }
 
@@ -96,7 +96,7 @@ class Averaged {
   std::unique_ptr<engine::Collective> collective_;
   std::vector<Vector> weights_;
   std::vector<std::vector<engine::Event>> ready_;
-  std::optional<sma::Center> center_;
+  std::optional<sma::CentralModel> central_;
   std::optional<sma::OuterUpdate> update_;
 };
 
@@ -116,18 +116,18 @@ int outside(const Vector& z, const std::vector<Vector>& vectors) {
   return count;
 }
 
-// Counts over several rounds how often an element of z leaves the range of the replicas. With `counts_center`, the
+// Counts over several rounds how often an element of z leaves the range of the replicas. With `counts_central`, the
 // range includes the old z.
-int times_outside(const sma::Options& options, int replicas, bool counts_center) {
+int times_outside(const sma::Options& options, int replicas, bool counts_central) {
   Averaged averaged(options, {"cpu"}, {replicas});
   Vector z = random_vector(1, 0, 1.0F);
-  averaged.set_center(z);
+  averaged.set_central(z);
   int count = 0;
   for (std::uint64_t round = 1; round <= kRounds; ++round) {
     std::vector<Vector> weights;
     for (int j = 0; j < replicas; ++j) weights.push_back(random_vector(round, static_cast<std::uint64_t>(j), 1.0F));
     const Vector next = averaged.average(weights);
-    if (counts_center) weights.push_back(z);
+    if (counts_central) weights.push_back(z);
     count += outside(next, weights);
     z = next;
   }
@@ -162,8 +162,8 @@ TEST_CASE("permuting replicas changes an average by rounding only", "[scheme]") 
       Averaged one(scheme.options, devices, counts);
       Averaged other(scheme.options, devices, counts);
       const Vector z = random_vector(1, 0, 1.0F);
-      one.set_center(z);
-      other.set_center(z);
+      one.set_central(z);
+      other.set_central(z);
       for (std::uint64_t round = 1; round <= kRounds; ++round) {
         std::vector<Vector> weights;
         std::vector<Vector> permuted;
@@ -202,10 +202,10 @@ TEST_CASE("without momentum and with k a at most 1 the center stays in the range
       if (scheme.options.scheme == sma::Scheme::kSSgd) continue;
       CAPTURE(scheme.name, replicas);
       scheme.options.momentum = 0.0F;
-      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old center has no weight
+      const bool is_mean = scheme.options.rate_for(replicas) == 1.0F;  // the old central model has no weight
       REQUIRE(scheme.options.rate_for(replicas) <= 1.0F);
       CHECK(times_outside(scheme.options, replicas, !is_mean) == 0);
-      // With momentum, or with a step beyond the mean, the center leaves the range.
+      // With momentum, or with a step beyond the mean, the central model leaves the range.
       scheme.options.momentum = 0.9F;
       CHECK(times_outside(scheme.options, replicas, true) > 0);
       scheme.options.momentum = 0.0F;

@@ -105,7 +105,7 @@ TEST_CASE("QSR lengthens rounds as the learning rate drops, to half an epoch at 
   scheme.options.period = 2;
   scheme.formula = [](int) {
     return tests::ReferenceFormula{
-        .coupling = tests::ReferenceCoupling::kAssign, .period = 2, .rate_coefficient = kCoefficient};
+        .mode = tests::ReferenceMode::kAssign, .period = 2, .rate_coefficient = kCoefficient};
   };
   for (const std::int64_t examples : {96, 480}) {  // half an epoch has 6 and 30 steps of a learner
     RigOptions options = scheme_options({2});
@@ -127,7 +127,7 @@ TEST_CASE("every scheme continues from its model with another number of learners
     SchemeRig rig(options, scheme.with_period(3));
     for (const int learners : {4, 1, 3, 8, 2}) {
       rig.resize({learners});
-      rig.run(4);  // schemes that assign the center end in the middle of a round
+      rig.run(4);  // schemes that assign the central model end in the middle of a round
       rig.check();
     }
   }

@@ -308,7 +308,7 @@ TEST_CASE("asynchronous runs learn, log their staleness and save what they evalu
         const jobs::JobOptions job =
             job_with(fmt::format("async_sgd {{ {} push_every: {} warm_start_epochs: 0.2 }}", bound, push_every),
                      {fmt::format("learners.per_device.fixed={}", learners), "training.max_epochs=2",
-                      "learning_rate.with_learners=KEEP", "optimizer.sgd.momentum=0", "learning_rate.base=0.05"});
+                      "learning_rate.with_learners=KEEP", "optimizer.sgd.momentum=0", "learning_rate.base=0.03"});
         Listener listener;
         const RunSummary summary = run_into(job, directory.path() / "run", listener);
         CHECK(summary.status == RunStatus::kCompleted);

@@ -54,7 +54,7 @@ std::string unfitness(const SavedRun& saved, const RollbackLimits& limits, const
 
 bool is_finite(const SavedRun& saved) {
   const scheduler::TrainingState& training = saved.training;
-  for (const auto* vector : {&saved.model, &training.model, &training.center, &training.center_before,
+  for (const auto* vector : {&saved.model, &training.model, &training.central, &training.central_before,
                              &training.velocity, &training.average}) {
     if (!are_finite(*vector)) return false;
   }

@@ -12,7 +12,7 @@
 #include "engine/host/pool.h"
 #include "engine/host/topology.h"
 #include "messages/text.h"
-#include "scheduler/inference_fleet.h"
+#include "scheduler/inference_devices.h"
 #include "train/data/class_table.h"
 #include "train/data/dataset_caching.h"
 #include "train/data/dataset_loading.h"
@@ -81,20 +81,20 @@ scheduler::Evaluation evaluate(const JobOptions& job, std::span<const dataflow::
     devices.push_back(engine::open_device(spec, context.device_options));
   }
   const std::int64_t batch_size = evaluation_batch_size(job);
-  scheduler::InferenceFleet fleet(*job.graph, devices, job.learners_per_device,
-                                  {.batch = batch_size,
-                                   .precision = job.training.precision,
-                                   .output = result.classes ? output_layer(*job.graph) : "",
-                                   .training_batch = job.training.batch_size});
+  scheduler::InferenceDevices inference(*job.graph, devices, job.learners_per_device,
+                                        {.batch = batch_size,
+                                         .precision = job.training.precision,
+                                         .output = result.classes ? output_layer(*job.graph) : "",
+                                         .training_batch = job.training.batch_size});
   try {
-    fleet.load(model);
+    inference.load(model);
   } catch (const engine::Error& error) {
     throw engine::Error(error.kind(), fmt::format("'{}' does not fit the run's job: {}", model_path, error.what()));
   }
   dataflow::SequentialOrder order(data.size(), batch_size);
-  dataflow::BatchRing ring(data, order, *devices.front(), pool, fleet.runners() * (1 + kAhead));
+  dataflow::BatchRing ring(data, order, *devices.front(), pool, inference.runners() * (1 + kAhead));
   Sums sums(result.classes ? &*result.classes : nullptr);
-  fleet.run(ring, [&](const dataflow::Batch& batch, const InferenceRunner::Result& of_batch) {
+  inference.run(ring, [&](const dataflow::Batch& batch, const InferenceRunner::Result& of_batch) {
     sums.add(batch, of_batch);
     return true;
   });

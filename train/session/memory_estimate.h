@@ -100,7 +100,7 @@ class MemoryEstimate {
   std::vector<int> most_learners_;  // active at a time, by device
   int ring_learners_;
   sma::SynchronizerNeeds needs_;
-  sma::CenterSizes sizes_;
+  sma::CentralSizes sizes_;
   std::optional<LearnerBounds> tuned_;
   std::vector<PerDevice> devices_;
   std::vector<engine::Device*> opened_;  // these devices

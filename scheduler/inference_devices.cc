@@ -1,4 +1,4 @@
-#include "scheduler/inference_fleet.h"
+#include "scheduler/inference_devices.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -18,7 +18,7 @@ using learners::InferenceRunner;
 // One pass over a ring: hands out its batches, and passes on the results in their order.
 class Pass {
  public:
-  Pass(dataflow::BatchRing& ring, const InferenceFleet::Take& take) : ring_(ring), take_(take) {}
+  Pass(dataflow::BatchRing& ring, const InferenceDevices::Take& take) : ring_(ring), take_(take) {}
 
   // Works until nothing is left or wanted. Each runner has a thread.
   void work(InferenceRunner& runner) noexcept {
@@ -65,7 +65,7 @@ class Pass {
   }
 
   dataflow::BatchRing& ring_;
-  const InferenceFleet::Take& take_;
+  const InferenceDevices::Take& take_;
   std::mutex input_;  // only one thread may wait for the ring's next batch
   std::mutex turns_;
   std::condition_variable turn_;
@@ -76,8 +76,9 @@ class Pass {
 
 }  // namespace
 
-InferenceFleet::InferenceFleet(const dataflow::Graph& graph, std::span<const std::unique_ptr<engine::Device>> devices,
-                               std::span<const int> most_runners, const Options& options) {
+InferenceDevices::InferenceDevices(const dataflow::Graph& graph,
+                                   std::span<const std::unique_ptr<engine::Device>> devices,
+                                   std::span<const int> most_runners, const Options& options) {
   ARBALEST_CHECK(!devices.empty() && devices.size() == most_runners.size());
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const dataflow::ParameterLayout* layout = d == 0 ? nullptr : &models_.front()->plan().parameters();
@@ -85,8 +86,8 @@ InferenceFleet::InferenceFleet(const dataflow::Graph& graph, std::span<const std
   }
 }
 
-void InferenceFleet::add_device(const dataflow::Graph& graph, engine::Device& device, int most_runners,
-                                const Options& options, const dataflow::ParameterLayout* layout) {
+void InferenceDevices::add_device(const dataflow::Graph& graph, engine::Device& device, int most_runners,
+                                  const Options& options, const dataflow::ParameterLayout* layout) {
   const int threads = device.is_cuda() ? 1 : std::max(1, device.cores() / most_runners);
   std::optional<dataflow::Plan> training;
   if (options.training_batch) {
@@ -116,11 +117,11 @@ void InferenceFleet::add_device(const dataflow::Graph& graph, engine::Device& de
   }
 }
 
-void InferenceFleet::load(std::span<const dataflow::NamedTensor> model) {
+void InferenceDevices::load(std::span<const dataflow::NamedTensor> model) {
   for (const auto& each : models_) each->load(model);
 }
 
-void InferenceFleet::run(dataflow::BatchRing& ring, const Take& take) {
+void InferenceDevices::run(dataflow::BatchRing& ring, const Take& take) {
   Pass pass(ring, take);
   {
     std::vector<std::jthread> threads;

@@ -32,17 +32,17 @@ struct AveragingTicket {
 };
 
 // Vectors that a scheme needs in addition to z.
-struct CenterVectors {
+struct CentralVectors {
   bool velocity = false;        // for Nesterov's rule
   bool mean = false;            // the replicas' mean, if it is not z
   bool gradient = false;        // the mean of their gradients
   std::size_t state_slots = 0;  // number of means of the optimizers' vectors
 };
 
-struct CenterSizes {
+struct CentralSizes {
   std::int64_t elements = 0;    // of every flat vector, without the frozen ones
   std::int64_t statistics = 0;  // part of `elements`, at the end
-  std::int64_t frozen = 0;      // behind `elements`: set with the center, never averaged
+  std::int64_t frozen = 0;      // behind `elements`: set with the central model, never averaged
   // Trainable elements of split layers: each device has its own there, which nobody sums over devices.
   std::vector<engine::ElementRange> parts = {};
   std::int64_t trainable() const { return elements - statistics; }
@@ -59,14 +59,15 @@ struct ReplicaVectors {
 
 // Each device keeps a copy of z in two buffers. Round t reads z^t in one and writes z^{t+1} over z^{t-1} in the other,
 // so learners read z^t while its successor is computed. All copies are bit-identical.
-class Center {
+class CentralModel {
  public:
-  // Returns the bytes that a center takes of each device's memory.
-  static std::size_t device_bytes(const engine::Device& device, const CenterSizes& sizes, const CenterVectors& vectors);
+  // Returns the bytes that a central model takes of each device's memory.
+  static std::size_t device_bytes(const engine::Device& device, const CentralSizes& sizes,
+                                  const CentralVectors& vectors);
 
   // z starts as zero. The devices and the collective (one rank per device) must outlive it.
-  Center(std::span<engine::Device* const> devices, const CenterSizes& sizes, const CenterVectors& vectors,
-         engine::Collective& collective, int result_slots);
+  CentralModel(std::span<engine::Device* const> devices, const CentralSizes& sizes, const CentralVectors& vectors,
+               engine::Collective& collective, int result_slots);
 
   std::size_t devices() const noexcept { return devices_.size(); }
   // Whether z has copies on other devices, of this process or of others.
@@ -82,7 +83,7 @@ class Center {
   int parity() const noexcept { return parity_; }
   float* present(std::size_t device) const { return central(device, parity_); }
   float* other(std::size_t device) const { return central(device, 1 - parity_); }
-  // These are null unless the constructor's CenterVectors asked for them.
+  // These are null unless the constructor's CentralVectors asked for them.
   float* mean(std::size_t device) const { return devices_[device].mean.as<float>(); }
   float* gradient(std::size_t device) const { return devices_[device].gradient.as<float>(); }
   float* velocity(std::size_t device) const { return devices_[device].velocity.as<float>(); }
@@ -115,7 +116,7 @@ class Center {
     return average_operands({.step = mean_factor(), .mean_factor = mean_factor()});
   }
 
-  // Sets gradient(d)[begin, end) to the mean of all replicas' gradients there. A gradient of CenterSizes::parts is a
+  // Sets gradient(d)[begin, end) to the mean of all replicas' gradients there. A gradient of CentralSizes::parts is a
   // sum over the mini-batches of all replicas already; it is divided by their number.
   void average_gradients(std::int64_t begin, std::int64_t end);
   // Sets state(d, slot) to the mean of all replicas' optimizer vectors.
@@ -130,7 +131,7 @@ class Center {
   // Bytes of the elements that averaging works on, and of a whole vector.
   std::size_t vector_bytes() const { return static_cast<std::size_t>(sizes_.elements) * sizeof(float); }
   std::size_t whole_bytes() const { return static_cast<std::size_t>(sizes_.elements + sizes_.frozen) * sizeof(float); }
-  const CenterSizes& sizes() const noexcept { return sizes_; }
+  const CentralSizes& sizes() const noexcept { return sizes_; }
 
  private:
   struct PerDevice {
@@ -160,7 +161,7 @@ class Center {
   void average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset, std::int64_t elements,
                        bool is_part, const char* label);
 
-  CenterSizes sizes_;
+  CentralSizes sizes_;
   engine::Collective& collective_;
   int result_slots_;
   engine::Buffer results_;  // host: AveragingResult [result_slots]; streams of devices_ write it until they end

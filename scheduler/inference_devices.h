@@ -16,7 +16,7 @@
 
 namespace arbalest::scheduler {
 
-class InferenceFleet {
+class InferenceDevices {
  public:
   struct Options {
     std::int64_t batch = 1;  // examples of a mini-batch
@@ -29,9 +29,9 @@ class InferenceFleet {
   };
 
   // Makes `most_runners` runners on each device, between which its cores are divided, but no more than fit into its
-  // memory. Throws kOutOfMemory if not even one does, and as InferenceModel does. The devices must outlive the fleet.
-  InferenceFleet(const dataflow::Graph& graph, std::span<const std::unique_ptr<engine::Device>> devices,
-                 std::span<const int> most_runners, const Options& options);
+  // memory. Throws kOutOfMemory if not even one does, and as InferenceModel does. The devices must outlive the devices.
+  InferenceDevices(const dataflow::Graph& graph, std::span<const std::unique_ptr<engine::Device>> devices,
+                   std::span<const int> most_runners, const Options& options);
 
   // Sets the weights from a model in canonical order. Throws as ParameterLayout::from_canonical does.
   void load(std::span<const dataflow::NamedTensor> model);

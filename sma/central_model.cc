@@ -1,4 +1,4 @@
-#include "sma/center.h"
+#include "sma/central_model.h"
 
 #include "engine/base/error.h"
 #include "engine/waiting.h"
@@ -11,11 +11,11 @@ namespace {
 
 engine::StreamOptions stream_options() { return {.name = "averaging", .role = engine::StreamRole::kSynchronization}; }
 
-std::size_t sum_bytes(const CenterSizes& sizes) { return bytes_of(sizes.elements + engine::kAveragingTail); }
+std::size_t sum_bytes(const CentralSizes& sizes) { return bytes_of(sizes.elements + engine::kAveragingTail); }
 
 }  // namespace
 
-std::vector<engine::ElementRange> CenterSizes::compared_ranges() const {
+std::vector<engine::ElementRange> CentralSizes::compared_ranges() const {
   std::vector<engine::ElementRange> ranges;
   engine::for_each_piece({0, trainable()}, parts, [&](const engine::ElementRange& piece, bool is_part) {
     if (!is_part) ranges.push_back(piece);
@@ -23,14 +23,15 @@ std::vector<engine::ElementRange> CenterSizes::compared_ranges() const {
   return ranges;
 }
 
-std::size_t Center::device_bytes(const engine::Device& device, const CenterSizes& sizes, const CenterVectors& vectors) {
+std::size_t CentralModel::device_bytes(const engine::Device& device, const CentralSizes& sizes,
+                                       const CentralVectors& vectors) {
   const std::size_t whole = 2 + (vectors.velocity ? 1 : 0) + (vectors.mean ? 1 : 0) + (vectors.gradient ? 1 : 0);
   return whole * bytes_of(sizes.elements + sizes.frozen) + vectors.state_slots * bytes_of(sizes.trainable()) +
          sum_bytes(sizes) + device.stream_bytes(stream_options());
 }
 
-Center::Center(std::span<engine::Device* const> devices, const CenterSizes& sizes, const CenterVectors& vectors,
-               engine::Collective& collective, int result_slots)
+CentralModel::CentralModel(std::span<engine::Device* const> devices, const CentralSizes& sizes,
+                           const CentralVectors& vectors, engine::Collective& collective, int result_slots)
     : sizes_(sizes), collective_(collective), result_slots_(result_slots) {
   ARBALEST_CHECK(collective.ranks() == static_cast<int>(devices.size()));
   for (engine::Device* device : devices) {
@@ -49,17 +50,17 @@ Center::Center(std::span<engine::Device* const> devices, const CenterSizes& size
   events_.resize(devices_.size());
 }
 
-float* Center::state(std::size_t device, std::size_t slot) const {
+float* CentralModel::state(std::size_t device, std::size_t slot) const {
   return devices_[device].state.as<float>() + static_cast<std::int64_t>(slot) * sizes_.trainable();
 }
 
-void Center::set_replicas(std::vector<ReplicaVectors> replicas, int all) {
+void CentralModel::set_replicas(std::vector<ReplicaVectors> replicas, int all) {
   ARBALEST_CHECK(replicas.size() == devices_.size());
   count_ = all;
   for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d].replicas = std::move(replicas[d]);
 }
 
-void Center::set(std::size_t device, const float* weights) {
+void CentralModel::set(std::size_t device, const float* weights) {
   const PerDevice& entry = devices_[device];
   engine::Stream& stream = *entry.stream;
   for (const engine::Buffer& central : entry.central) {
@@ -73,7 +74,7 @@ void Center::set(std::size_t device, const float* weights) {
   engine::wait_for(stream);
 }
 
-std::span<const engine::Event> Center::restart(std::span<const float* const> models) {
+std::span<const engine::Event> CentralModel::restart(std::span<const float* const> models) {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     engine::Stream& stream = *devices_[d].stream;
     if (models[d] != present(d)) stream.copy(present(d), models[d], vector_bytes(), "restart center");
@@ -83,24 +84,24 @@ std::span<const engine::Event> Center::restart(std::span<const float* const> mod
   return record();
 }
 
-void Center::wait_for(std::span<const std::vector<engine::Event>> ready, const char* label) {
+void CentralModel::wait_for(std::span<const std::vector<engine::Event>> ready, const char* label) {
   ARBALEST_CHECK(ready.size() == devices_.size());
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     for (const engine::Event& event : ready[d]) devices_[d].stream->wait(event, label);
   }
 }
 
-std::span<const engine::Event> Center::record() {
+std::span<const engine::Event> CentralModel::record() {
   for (std::size_t d = 0; d < devices_.size(); ++d) events_[d] = devices_[d].stream->record();
   return events_;
 }
 
-void Center::set_operands(std::size_t device, const float* base, float* target) {
+void CentralModel::set_operands(std::size_t device, const float* base, float* target) {
   devices_[device].base = base;
   devices_[device].target = target;
 }
 
-std::span<const engine::Event> Center::average(float step, float momentum, bool nesterov) {
+std::span<const engine::Event> CentralModel::average(float step, float momentum, bool nesterov) {
   for (std::size_t d = 0; d < devices_.size(); ++d) set_operands(d, present(d), other(d));
   engine::CentralStep by{.step = step, .momentum = momentum, .mean_factor = mean_factor()};
   if (nesterov) by.velocity = devices_.front().velocity.as<float>();
@@ -109,7 +110,7 @@ std::span<const engine::Event> Center::average(float step, float momentum, bool 
   return read;
 }
 
-std::span<const engine::Event> Center::average_operands(const engine::CentralStep& by) {
+std::span<const engine::Event> CentralModel::average_operands(const engine::CentralStep& by) {
   const bool alone = is_alone();
   if (alone) {
     average_alone(by);
@@ -125,7 +126,7 @@ std::span<const engine::Event> Center::average_operands(const engine::CentralSte
   return events_;
 }
 
-void Center::average_alone(const engine::CentralStep& by) {
+void CentralModel::average_alone(const engine::CentralStep& by) {
   const PerDevice& entry = devices_.front();
   entry.stream->enqueue(
       engine::LocalAveraging{entry.replicas.weights, entry.base, entry.target, entry.sum.as<float>() + sizes_.elements,
@@ -133,7 +134,7 @@ void Center::average_alone(const engine::CentralStep& by) {
       "averaging");
 }
 
-void Center::average_together(const engine::CentralStep& by) {
+void CentralModel::average_together(const engine::CentralStep& by) {
   parts_.clear();
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& entry = devices_[d];
@@ -154,8 +155,8 @@ void Center::average_together(const engine::CentralStep& by) {
 }
 
 template <typename Vectors, typename Mean>
-void Center::average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset, std::int64_t elements,
-                             bool is_part, const char* label) {
+void CentralModel::average_vectors(const Vectors& vectors_of, const Mean& mean_of, std::int64_t offset,
+                                   std::int64_t elements, bool is_part, const char* label) {
   parts_.clear();
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& entry = devices_[d];
@@ -165,7 +166,7 @@ void Center::average_vectors(const Vectors& vectors_of, const Mean& mean_of, std
   if (!is_alone() && !is_part) collective_.all_reduce_sum(parts_, static_cast<std::size_t>(elements), "all-reduce");
 }
 
-void Center::average_gradients(std::int64_t begin, std::int64_t end) {
+void CentralModel::average_gradients(std::int64_t begin, std::int64_t end) {
   engine::for_each_piece({begin, end}, sizes_.parts, [&](const engine::ElementRange& piece, bool is_part) {
     average_vectors([](const PerDevice& entry) { return std::span(entry.replicas.gradients); },
                     [&](std::size_t d) { return gradient(d) + piece.begin; }, piece.begin, piece.end - piece.begin,
@@ -173,7 +174,7 @@ void Center::average_gradients(std::int64_t begin, std::int64_t end) {
   });
 }
 
-void Center::average_state() {
+void CentralModel::average_state() {
   for (std::size_t slot = 0; slot < devices_.front().replicas.state.size(); ++slot) {
     average_vectors([&](const PerDevice& entry) { return std::span(entry.replicas.state[slot]); },
                     [&](std::size_t d) { return state(d, slot); }, 0, sizes_.trainable(), false,
@@ -181,9 +182,9 @@ void Center::average_state() {
   }
 }
 
-void Center::wait(const engine::Event& event) { engine::wait_for(collective_, event); }
+void CentralModel::wait(const engine::Event& event) { engine::wait_for(collective_, event); }
 
-void Center::drain() noexcept {
+void CentralModel::drain() noexcept {
   for (const PerDevice& entry : devices_) {
     try {
       wait(entry.stream->record());
