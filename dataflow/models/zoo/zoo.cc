@@ -16,6 +16,7 @@ void resnet(const v1::Resnet& options, ZooBuilder& model);
 void inception_v3(const v1::InceptionV3& options, ZooBuilder& model);
 void mobilenet_v1(ZooBuilder& model);
 void mobilenet_v2(const v1::MobilenetV2& options, ZooBuilder& model);
+void squeezenet(const v1::Squeezenet& options, ZooBuilder& model);
 void matrix_factorization(const v1::MatrixFactorization& options, ZooBuilder& model);
 
 namespace {
@@ -38,6 +39,7 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
     case v1::Zoo::kInceptionV3: return inception_v3(zoo.inception_v3(), builder);
     case v1::Zoo::kMobilenetV1: return mobilenet_v1(builder);
     case v1::Zoo::kMobilenetV2: return mobilenet_v2(zoo.mobilenet_v2(), builder);
+    case v1::Zoo::kSqueezenet: return squeezenet(zoo.squeezenet(), builder);
     case v1::Zoo::kMatrixFactorization: return matrix_factorization(zoo.matrix_factorization(), builder);
     case v1::Zoo::MODEL_NOT_SET: break;
   }
