@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/input/formats/ratings.h"
+#include "dataflow/input/formats/npy.h"
 #include "dataflow/models/fields/field_ranges.h"
 #include "messages/text.h"
 #include "options/data/class_names_check.h"
@@ -57,7 +57,7 @@ class DataReader {
     read_class_names();
     if (!options_.input.is_known()) return std::move(options_);  // the size of the images is unknown
     read_augmentation();
-    const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
+    const bool are_numbers = known_.kind == DataOptions::Kind::kNumbers;
     options_.normalization.mean =
         read_list("mean", data_.normalization().mean(), are_numbers ? kNumberMean : kPixelMean);
     options_.normalization.stddev =
@@ -106,6 +106,7 @@ class DataReader {
     options_.train_labels = read_name("train_labels", source.train_labels());
     options_.test = read_name("test_images", source.test_images());
     options_.test_labels = read_name("test_labels", source.test_labels());
+    options_.numbers.load = [](const dataflow::SplitFiles& files) { return dataflow::load_npy<float>(files); };
     if (source.has_features()) {
       if (read_features(source) && is_sound("classes")) {
         options_.input = dataflow::image_input({source.features(), 1, 1}, source.classes());

@@ -66,13 +66,14 @@ void check(const std::vector<std::string>& names, const DataOptions& data, const
 
 fs::path class_names_path(const DataOptions& data, const std::string& data_root) {
   const fs::path directory = fs::path(data_root) / data.directory;
-  if (data.kind == DataOptions::Kind::kImages) return directory / data.train;
+  if (data.kind == DataOptions::Kind::kImages || data.numbers.class_names) return directory / data.train;
   const std::string list = list_of(data.kind);
   return list.empty() ? fs::path() : directory / list;
 }
 
 std::vector<std::string> listed_class_names(const DataOptions& data, const std::string& data_root) {
   if (data.kind == DataOptions::Kind::kImages) return folder_names(data, fs::path(data_root) / data.directory);
+  if (data.numbers.class_names) return data.numbers.class_names(class_names_path(data, data_root));
   std::error_code error;
   const fs::path path = class_names_path(data, data_root);
   return !path.empty() && fs::exists(path, error) ? read_names(path) : std::vector<std::string>();
@@ -82,7 +83,8 @@ std::vector<std::string> class_names_of_files(const DataOptions& data, const std
   std::vector<std::string> names = listed_class_names(data, data_root);
   const fs::path path = class_names_path(data, data_root);
   std::error_code error;
-  if (!path.empty() && fs::exists(path, error)) check(names, data, path);
+  const bool are_numbers = data.numbers.class_names && names.empty();
+  if (!path.empty() && fs::exists(path, error) && !are_numbers) check(names, data, path);
   return names;
 }
 
