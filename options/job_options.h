@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -14,7 +15,9 @@
 #include "dataflow/graph.h"
 #include "dataflow/input/dataset.h"
 #include "dataflow/input/derived/validation_split.h"
+#include "dataflow/input/formats/split_files.h"
 #include "dataflow/input/images/encoded_images.h"
+#include "dataflow/input/images/stored_images.h"
 #include "dataflow/layers/layer.h"
 #include "engine/backends/devices.h"
 #include "engine/base/error.h"
@@ -47,13 +50,23 @@ struct DataFiles {
   std::string labels = {};  // for arrays and IDX files; for ratings, the targets
 };
 
+// A format of examples that are floating-point numbers with a class. Both functions throw ErrorKind::kData, naming the
+// file and the record or line.
+struct NumbersFormat {
+  // Reads a split. Also throws kOutOfMemory, before it allocates, for data beyond the budget.
+  std::function<std::unique_ptr<dataflow::FloatImages>(const dataflow::SplitFiles& files)> load = {};
+  // Returns the names of the classes, by class; none if classes are numbers. Empty: files of this format name no class.
+  std::function<std::vector<std::string>(const std::filesystem::path& training)> class_names = {};
+};
+
 struct DataOptions {
-  // kIdx: MNIST and Fashion-MNIST. kNpy: arrays of bytes; kFloatNpy: arrays of floating-point numbers.
-  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kFloatNpy, kRatings, kLibsvm };
+  // kIdx: MNIST and Fashion-MNIST. kNpy: arrays of bytes. kNumbers: floating-point numbers in the format `numbers`.
+  enum class Kind { kDigits, kIdx, kCifar10, kCifar100, kImages, kTfrecord, kNpy, kNumbers, kRatings, kLibsvm };
   Kind kind = Kind::kDigits;
   // Directory of the files, relative to the data root unless absolute; unused for digits.
   std::string directory;
   dataflow::InputDescription input;
+  NumbersFormat numbers = {};                 // for kNumbers
   std::vector<std::string> class_names = {};  // by class; empty: the job names none, but the dataset's files may
   // Makes the error for class_names that do not fit the data; it points at them in the job file or its --set.
   std::function<engine::Error(std::string message)> class_names_error = {};

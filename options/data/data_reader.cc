@@ -8,7 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "dataflow/input/formats/ratings.h"
+#include "dataflow/input/formats/csv.h"
+#include "dataflow/input/formats/npy.h"
 #include "dataflow/models/fields/field_ranges.h"
 #include "messages/text.h"
 #include "options/data/class_names_check.h"
@@ -50,6 +51,7 @@ class DataReader {
     if (data_.has_images()) read_encoded(data_.images());
     if (data_.has_tfrecord()) read_tfrecord(data_.tfrecord());
     if (data_.has_npy()) read_npy(data_.npy());
+    if (data_.has_csv()) read_csv(data_.csv());
     if (data_.has_ratings()) {
       read_ratings(data_.ratings());
       return std::move(options_);  // the other fields are for images
@@ -57,7 +59,7 @@ class DataReader {
     read_class_names();
     if (!options_.input.is_known()) return std::move(options_);  // the size of the images is unknown
     read_augmentation();
-    const bool are_numbers = known_.kind == DataOptions::Kind::kFloatNpy;
+    const bool are_numbers = known_.kind == DataOptions::Kind::kNumbers;
     options_.normalization.mean =
         read_list("mean", data_.normalization().mean(), are_numbers ? kNumberMean : kPixelMean);
     options_.normalization.stddev =
@@ -106,6 +108,7 @@ class DataReader {
     options_.train_labels = read_name("train_labels", source.train_labels());
     options_.test = read_name("test_images", source.test_images());
     options_.test_labels = read_name("test_labels", source.test_labels());
+    options_.numbers.load = [](const dataflow::SplitFiles& files) { return dataflow::load_npy<float>(files); };
     if (source.has_features()) {
       if (read_features(source) && is_sound("classes")) {
         options_.input = dataflow::image_input({source.features(), 1, 1}, source.classes());
@@ -135,6 +138,18 @@ class DataReader {
     exclude("width", source.has_width());
     exclude("channels", source.has_channels());
     return are_alone && is_sound("features");
+  }
+
+  void read_csv(const v1::Csv& source) {
+    options_.train = read_name("train", source.train());
+    options_.test = read_name("test", source.test());
+    const std::string label = read_name("label", source.label());
+    options_.numbers = {
+        .load = [label](const dataflow::SplitFiles& files) { return dataflow::load_csv(files, label); },
+        .class_names = [label](const std::filesystem::path& file) { return dataflow::csv_class_names(file, label); }};
+    if (is_sound("features") && is_sound("classes")) {
+      options_.input = dataflow::image_input({source.features(), 1, 1}, source.classes());
+    }
   }
 
   void read_ratings(const v1::Ratings& source) {

@@ -60,8 +60,9 @@ KnownDataset known_dataset(const v1::Data& data) {
     case v1::Data::kImages: return {"images", Kind::kImages, {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kTfrecord: return {"tfrecord", Kind::kTfrecord, {}, {{0.5F}, {0.25F}}, {}, {}};
     case v1::Data::kNpy:
-      if (data.npy().pixels() == v1::Npy::FLOAT32) return {"npy", Kind::kFloatNpy, {}, {}, {}, {}};
+      if (data.npy().pixels() == v1::Npy::FLOAT32) return {"npy", Kind::kNumbers, {}, {}, {}, {}};
       return {"npy", Kind::kNpy, {}, {{0.5F}, {0.25F}}, {}, {}};
+    case v1::Data::kCsv: return {"csv", Kind::kNumbers, {}, {}, {}, {}};
     case v1::Data::kRatings: return {"ratings", Kind::kRatings, {}, {}, {}, {}};
     case v1::Data::kLibsvm: return {"libsvm", Kind::kLibsvm, {}, {}, {}, {}};
     case v1::Data::kDigits:

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,38 +29,41 @@ struct FileField {
   std::string test = {};
 };
 
-// Returns the fields of the dataset: one for the examples and, for some kinds, one for the labels. Images and Tfrecord:
-// the files of the training and test set are names; of CIFAR's and MNIST's sets they are fixed.
-std::vector<FileField> fields_of(const v1::Data& data) {
-  const auto single = [](const auto& of, const std::string& training, const std::string& test) {
-    return std::vector<FileField>{{"validation", of.has_validation(), of.validation(), training, test}};
-  };
-  const auto idx = [](const auto& of) {
-    return std::vector<FileField>{{"validation_images", of.has_validation_images(), of.validation_images(),
-                                   "train-images-idx3-ubyte", "t10k-images-idx3-ubyte"},
-                                  {"validation_labels", of.has_validation_labels(), of.validation_labels()}};
-  };
-  switch (data.source_case()) {
-    case v1::Data::kMnist: return idx(data.mnist());
-    case v1::Data::kFashionMnist: return idx(data.fashion_mnist());
-    case v1::Data::kCifar10:  // a file of its training set may validate: the others remain
-      return single(data.cifar10(), "", "test_batch.bin");
-    case v1::Data::kCifar100: return single(data.cifar100(), "train.bin", "test.bin");
-    case v1::Data::kImages: return single(data.images(), data.images().train(), data.images().test());
-    case v1::Data::kTfrecord: return single(data.tfrecord(), data.tfrecord().train(), data.tfrecord().test());
-    case v1::Data::kNpy:
-      return {{"validation_images", data.npy().has_validation_images(), data.npy().validation_images(),
-               data.npy().train_images(), data.npy().test_images()},
-              {"validation_labels", data.npy().has_validation_labels(), data.npy().validation_labels()}};
-    case v1::Data::kRatings:
-      return {{"validation_ids", data.ratings().has_validation_ids(), data.ratings().validation_ids(),
-               data.ratings().train_ids(), data.ratings().test_ids()},
-              {"validation_targets", data.ratings().has_validation_targets(), data.ratings().validation_targets()}};
-    case v1::Data::kLibsvm:
-    case v1::Data::kDigits:
-    case v1::Data::SOURCE_NOT_SET: break;
+// Returns the fields of the dataset that begin with "validation": one for the examples and, for some kinds, one for the
+// labels. The training and test sets' files of the examples are in the fields that begin with "train" and "test"
+// instead; those of MNIST's and CIFAR's sets have fixed names.
+std::vector<FileField> fields_of(const v1::Data& data, const KnownDataset& known) {
+  const google::protobuf::FieldDescriptor* of = source_field(data);
+  const google::protobuf::Message& source = data.GetReflection()->GetMessage(data, of);
+  const google::protobuf::Reflection& reflection = *source.GetReflection();
+  const google::protobuf::Descriptor& type = *source.GetDescriptor();
+  constexpr std::string_view kPrefix = "validation";
+  std::vector<FileField> fields;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const std::string& name = type.field(i)->name();
+    if (!name.starts_with(kPrefix)) continue;
+    const auto other = [&](const std::string& split) -> std::string {
+      const auto* field = fields.empty() ? type.FindFieldByName(split + name.substr(kPrefix.size())) : nullptr;
+      return field == nullptr ? "" : reflection.GetString(source, field);
+    };
+    fields.push_back({name, reflection.HasField(source, type.field(i)), reflection.GetString(source, type.field(i)),
+                      other("train"), other("test")});
   }
-  return {};
+  switch (known.kind) {
+    case DataOptions::Kind::kIdx:
+      fields.front().training = "train-images-idx3-ubyte";
+      fields.front().test = "t10k-images-idx3-ubyte";
+      break;
+    case DataOptions::Kind::kCifar10:  // a file of its training set may validate: the others remain
+      fields.front().test = "test_batch.bin";
+      break;
+    case DataOptions::Kind::kCifar100:
+      fields.front().training = "train.bin";
+      fields.front().test = "test.bin";
+      break;
+    default: break;
+  }
+  return fields;
 }
 
 // Whether both are the name of the same file, such as "val" and "./val/", or "images" and "images.gz".
@@ -94,7 +98,7 @@ std::string problem_of(const FileField& of) {
 
 // Returns none if `data` names no files of a validation set, or wrong ones.
 std::optional<DataFiles> read_files(const v1::Data& data, const KnownDataset& known, dataflow::FieldIssues& issues) {
-  const std::vector<FileField> fields = fields_of(data);
+  const std::vector<FileField> fields = fields_of(data, known);
   const FileField* given = nullptr;
   for (const FileField& of : fields) {
     if (of.is_given && given == nullptr) given = &of;

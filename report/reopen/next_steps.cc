@@ -20,7 +20,7 @@ std::string input_of(const JobOptions& job) {
   using Kind = DataOptions::Kind;
   if (job.graph == nullptr) return "";
   const Kind kind = job.data.kind;
-  const bool are_rows = kind == Kind::kNpy || kind == Kind::kFloatNpy || kind == Kind::kRatings;
+  const bool are_rows = kind == Kind::kNpy || kind == Kind::kNumbers || kind == Kind::kRatings;
   return are_rows ? "ROWS.npy" : "IMAGE";
 }
 

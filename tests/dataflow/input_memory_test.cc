@@ -78,7 +78,7 @@ TEST_CASE("memory: arrays beyond the free memory are refused with bytes and reme
   write_sparse(directory / "ids.npy", npy("<i8", fmt::format("{}, 2", kLarge / 16), ""), kLarge);
   write_text(directory / "labels.npy", npy("|u1", "1,", std::string(1, '\0')));
   const auto source = [&](const char* name) {
-    return dataflow::NpySource{"own", directory / name, directory / "labels.npy", image, {}};
+    return dataflow::SplitFiles{"own", directory / name, directory / "labels.npy", image, {}};
   };
   CHECK_THAT(shortage([&] { dataflow::load_npy<std::uint8_t>(source("bytes.npy")); }),
              ContainsSubstring("bytes.npy: needs 268435456 bytes (256.0 MiB) of memory, but ") &&

@@ -15,7 +15,7 @@ namespace {
 
 using namespace arbalest;
 using dataflow::load_npy;
-using dataflow::NpySource;
+using dataflow::SplitFiles;
 using tests::bytes_of;
 using tests::npy;
 using tests::npy_file;

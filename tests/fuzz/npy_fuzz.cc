@@ -17,7 +17,7 @@ std::string array(const std::string& type, const std::string& shape, const std::
 template <typename Pixel>
 void load_images(const fuzz::InputDirectory& directory) {
   const auto dataset = dataflow::load_npy<Pixel>({.name = "npy",
-                                                  .images = directory.path() / "a.npy",
+                                                  .examples = directory.path() / "a.npy",
                                                   .labels = directory.path() / "b.npy",
                                                   .expected = dataflow::image_input({1, 2, 3}, 10),
                                                   .normalization = {}});

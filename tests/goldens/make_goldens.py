@@ -369,6 +369,8 @@ CASES = {
                              [40, 30], 64),
     "mobilenet_v1": ("mobilenet_v1 {}", MobilenetV1, colored(64), 10, 8),
     "mobilenet_v2": ("mobilenet_v2 { dropout: 0 }", mobilenet_v2, colored(64), 10, 8),
+    "squeezenet": ("squeezenet { dropout: 0 }",
+                   lambda _, c: torchvision.models.squeezenet1_1(num_classes=c, dropout=0.0), colored(64), 10, 8),
     "inception_v3": ("inception_v3 { dropout: 0 }", inception_v3, colored(299), 10, 4),
     "inception_v3_plain": ("inception_v3 { auxiliary_head: false dropout: 0 }",
                            lambda i, c: inception_v3(i, c, False), colored(107), 10, 4),

@@ -199,7 +199,7 @@ TEST_CASE("floating-point arrays are not normalized unless the job asks for it")
   const std::string npy =
       "data { npy { directory: \"a\" classes: 2 channels: 20 height: 30 width: 31 pixels: FLOAT32 } ";
   const JobOptions numbers = parse(with_data(npy + "}"));
-  CHECK(numbers.data.kind == Kind::kFloatNpy);
+  CHECK(numbers.data.kind == Kind::kNumbers);
   CHECK((numbers.data.normalization.mean == Floats{0.0F} && numbers.data.normalization.stddev == Floats{1.0F}));
   CHECK(parse(numbers.resolved_text).resolved_text == numbers.resolved_text);
   const JobOptions normalized = parse(with_data(npy + "normalization { mean: -300 stddev: 5000 } }"));

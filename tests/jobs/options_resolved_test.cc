@@ -320,43 +320,29 @@ TEST_CASE("an expanded job lists its layers without defaults and is the same job
 }
 
 TEST_CASE("every model of the zoo equals its list of layers") {
-  const std::vector<std::string> models{"logistic_regression {}",
-                                        "mlp {}",
-                                        "mlp { hidden: [5, 4, 3] }",
-                                        "lenet {}",
-                                        "lenet { batch_norm: true }",
-                                        "cifar_quick {}",
-                                        "alexnet {}",
-                                        "alexnet { variant: GROUPED dropout: 0.25 }",
-                                        "vgg {}",
-                                        "vgg { depth: 11 batch_norm: true head: CIFAR dropout: 0 }",
-                                        "vgg { depth: 19 }",
-                                        "resnet_cifar {}",
-                                        "resnet_cifar { depth: 110 }",
-                                        "resnet {}",
-                                        "resnet { depth: 18 }",
-                                        "resnet { depth: 34 version: V2 }",
-                                        "resnet { depth: 101 version: V1 }",
-                                        "resnet { depth: 152 version: V2 }",
-                                        "inception_v3 {}",
-                                        "inception_v3 { auxiliary_head: false dropout: 0.25 }",
-                                        "mobilenet_v1 {}",
-                                        "mobilenet_v2 {}",
-                                        "mobilenet_v2 { width: 1.4 dropout: 0 }",
-                                        "matrix_factorization {}",
-                                        "matrix_factorization { width: 3 mean: 3.5 }"};
-  std::set<std::string> kinds;
+  std::vector<std::string> models{"mlp { hidden: [5, 4, 3] }",
+                                  "lenet { batch_norm: true }",
+                                  "alexnet { variant: GROUPED dropout: 0.25 }",
+                                  "vgg { depth: 11 batch_norm: true head: CIFAR dropout: 0 }",
+                                  "vgg { depth: 19 }",
+                                  "resnet_cifar { depth: 110 }",
+                                  "resnet { depth: 18 }",
+                                  "resnet { depth: 34 version: V2 }",
+                                  "resnet { depth: 101 version: V1 }",
+                                  "resnet { depth: 152 version: V2 }",
+                                  "inception_v3 { auxiliary_head: false dropout: 0.25 }",
+                                  "mobilenet_v2 { width: 1.4 dropout: 0 }",
+                                  "matrix_factorization { width: 3 mean: 3.5 }"};
+  const auto& all = *v1::Zoo::descriptor();
+  for (int i = 0; i < all.field_count(); ++i) models.push_back(all.field(i)->name() + " {}");
   for (const std::string& model : models) {
     CAPTURE(model);
-    kinds.insert(model.substr(0, model.find(' ')));
     const bool predicts = model.starts_with("matrix_factorization");
     const std::string data = predicts ? "ratings { directory: \"d\" sizes: [50, 40] }"
                                       : "npy { directory: \"d\" channels: 3 height: 299 width: 299 classes: 7 }";
     const std::string job = "model { zoo { " + model + " } } data { " + data + " } learning_rate { base: 0.01 }";
     require_same_graph(*parse(expand_job(SourceText("job.txtpb", job))).graph, *parse(job).graph);
   }
-  const auto& all = *v1::Zoo::descriptor();
-  for (int i = 0; i < all.field_count(); ++i) CHECK(kinds.contains(all.field(i)->name()));
 }
 
 TEST_CASE("valid settings that may surprise give warnings") {

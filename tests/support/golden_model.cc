@@ -247,12 +247,18 @@ void check_parameters(const Results& results, const nlohmann::json& golden) {
   REQUIRE(elements == golden.at("parameters").get<std::size_t>());
 }
 
+nlohmann::json read_golden(const std::string& name) {
+  std::ifstream file(source_directory() + "/tests/goldens/" + name + ".json");
+  return nlohmann::json::parse(file);
+}
+
 }  // namespace
+
+std::string golden_model(const std::string& name) { return read_golden(name).at("model").get<std::string>(); }
 
 void check_golden(const std::string& name, const std::string& device) {
   CAPTURE(name);
-  std::ifstream file(source_directory() + "/tests/goldens/" + name + ".json");
-  const nlohmann::json golden = nlohmann::json::parse(file);
+  const nlohmann::json golden = read_golden(name);
   engine::Shape image;
   for (const auto& extent : golden.at("image")) image.append(extent.get<std::int64_t>());
   const dataflow::InputDescription input =

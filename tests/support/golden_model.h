@@ -10,4 +10,7 @@ namespace arbalest::tests {
 // parameter's gradient, and up to 64 of its elements. Both sides must have the same parameters.
 void check_golden(const std::string& name, const std::string& device = "cpu");
 
+// The model of tests/goldens/<name>.json as a job file names it: "vgg { depth: 11 }".
+std::string golden_model(const std::string& name);
+
 }  // namespace arbalest::tests

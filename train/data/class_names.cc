@@ -46,11 +46,13 @@ std::vector<std::string> read_names(const fs::path& path) {
   return names;
 }
 
-std::vector<std::string> folder_names(const DataOptions& data, const fs::path& directory) {
-  std::vector<std::string> names =
-      dataflow::image_class_names({.directory = directory, .train = data.train, .test = data.test});
+std::vector<std::string> all_printable(std::vector<std::string> names) {
   std::ranges::transform(names, names.begin(), [](const std::string& name) { return printable(name); });
   return names;
+}
+
+std::vector<std::string> folder_names(const DataOptions& data, const fs::path& directory) {
+  return all_printable(dataflow::image_class_names({.directory = directory, .train = data.train, .test = data.test}));
 }
 
 void check(const std::vector<std::string>& names, const DataOptions& data, const fs::path& path) {
@@ -66,13 +68,14 @@ void check(const std::vector<std::string>& names, const DataOptions& data, const
 
 fs::path class_names_path(const DataOptions& data, const std::string& data_root) {
   const fs::path directory = fs::path(data_root) / data.directory;
-  if (data.kind == DataOptions::Kind::kImages) return directory / data.train;
+  if (data.kind == DataOptions::Kind::kImages || data.numbers.class_names) return directory / data.train;
   const std::string list = list_of(data.kind);
   return list.empty() ? fs::path() : directory / list;
 }
 
 std::vector<std::string> listed_class_names(const DataOptions& data, const std::string& data_root) {
   if (data.kind == DataOptions::Kind::kImages) return folder_names(data, fs::path(data_root) / data.directory);
+  if (data.numbers.class_names) return all_printable(data.numbers.class_names(class_names_path(data, data_root)));
   std::error_code error;
   const fs::path path = class_names_path(data, data_root);
   return !path.empty() && fs::exists(path, error) ? read_names(path) : std::vector<std::string>();
@@ -82,7 +85,8 @@ std::vector<std::string> class_names_of_files(const DataOptions& data, const std
   std::vector<std::string> names = listed_class_names(data, data_root);
   const fs::path path = class_names_path(data, data_root);
   std::error_code error;
-  if (!path.empty() && fs::exists(path, error)) check(names, data, path);
+  const bool are_numbers = data.numbers.class_names && names.empty();
+  if (!path.empty() && fs::exists(path, error) && !are_numbers) check(names, data, path);
   return names;
 }
 

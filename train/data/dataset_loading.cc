@@ -61,8 +61,8 @@ class Loader {
       case DataOptions::Kind::kTfrecord:
         require_folder();
         return decoded(dataflow::open_image_records(image_records(), pool_));
-      case DataOptions::Kind::kNpy: require_folder(); return varied(dataflow::load_npy<std::uint8_t>(arrays()));
-      case DataOptions::Kind::kFloatNpy: require_folder(); return varied(dataflow::load_npy<float>(arrays()));
+      case DataOptions::Kind::kNpy: require_folder(); return varied(dataflow::load_npy<std::uint8_t>(split_files()));
+      case DataOptions::Kind::kNumbers: require_folder(); return varied(data_.numbers.load(split_files()));
       case DataOptions::Kind::kRatings:
         require_folder();
         return divided(dataflow::load_ratings({name(), examples_file(), labels_file(), data_.input, budget_}));
@@ -104,8 +104,9 @@ class Loader {
   std::filesystem::path examples_file() const { return directory_ / files().examples; }
   std::filesystem::path labels_file() const { return directory_ / files().labels; }
 
-  dataflow::NpySource arrays() const {
-    return {name(), examples_file(), labels_file(), data_.input, data_.normalization, budget_};
+  dataflow::SplitFiles split_files() const {
+    return {name(),  examples_file(),         labels_file(), data_.input, data_.normalization,
+            budget_, directory_ / data_.train};
   }
 
   std::string validation_name() const {
@@ -205,7 +206,7 @@ std::vector<std::string> other_files(const DataOptions& data) {
               "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
     case DataOptions::Kind::kCifar100: return {"train.bin", "test.bin"};
     case DataOptions::Kind::kNpy:
-    case DataOptions::Kind::kFloatNpy:
+    case DataOptions::Kind::kNumbers:
     case DataOptions::Kind::kRatings: return {data.train, data.test};
     default: return {};
   }

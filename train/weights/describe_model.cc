@@ -8,7 +8,7 @@ using Kind = DataOptions::Kind;
 
 ModelDescription::Input input_of(const DataOptions& data) {
   if (data.input.has_ids()) return ModelDescription::Input::kIds;
-  return data.kind == Kind::kFloatNpy ? ModelDescription::Input::kNumbers : ModelDescription::Input::kImage;
+  return data.kind == Kind::kNumbers ? ModelDescription::Input::kNumbers : ModelDescription::Input::kImage;
 }
 
 std::optional<int> resize_of(const DataOptions& data) {

@@ -28,19 +28,19 @@ std::vector<std::uint64_t> squeezed(std::vector<std::uint64_t> extents) {
 }
 
 // Checks the shape of the images' array, whatever its type.
-void check_shape(const NpySource& source, const NpyHeader& header) {
+void check_shape(const SplitFiles& source, const NpyHeader& header) {
   const std::vector<std::uint64_t> expected(source.expected.image().begin(), source.expected.image().end());
   const std::vector<std::uint64_t>& shape = header.shape;
   if (!shape.empty() && squeezed({shape.begin() + 1, shape.end()}) == squeezed(expected)) return;
   fail(ErrorKind::kData,
        "{}: has the shape ({}), but the job's images need (n, {}), where extents of 1 may be left out; correct "
        "data.npy.channels, height and width, or transpose or reshape the array",
-       source.images.string(), fmt::join(shape, ", "), fmt::join(expected, ", "));
+       source.examples.string(), fmt::join(shape, ", "), fmt::join(expected, ", "));
 }
 
 // What makes the images fit into memory.
 template <typename Pixel>
-std::string_view remedy_of(const NpySource& source) {
+std::string_view remedy_of(const SplitFiles& source) {
   const engine::Shape& image = source.expected.image();
   if (image[1] == 1 && image[2] == 1) return "use fewer rows, or more memory";  // they are no images
   return std::is_same_v<Pixel, float>
@@ -52,8 +52,8 @@ std::string_view remedy_of(const NpySource& source) {
 }
 
 template <typename Pixel>
-std::vector<Pixel> read_images(const NpySource& source) {
-  InputFile file(source.images, true);
+std::vector<Pixel> read_images(const SplitFiles& source) {
+  InputFile file(source.examples, true);
   const NpyHeader header = read_npy_header(file);
   const bool are_bytes = header.type == "|u1";
   if (are_bytes != std::is_same_v<Pixel, std::uint8_t>) {
@@ -72,7 +72,7 @@ std::vector<Pixel> read_images(const NpySource& source) {
   }
 }
 
-std::vector<std::int32_t> read_labels(const NpySource& source) {
+std::vector<std::int32_t> read_labels(const SplitFiles& source) {
   InputFile file(source.labels, true);
   const NpyHeader header = read_npy_header(file);
   if (integer_bytes(header.type) == 0) {
@@ -98,19 +98,19 @@ std::vector<std::int32_t> read_labels(const NpySource& source) {
 }  // namespace
 
 template <typename Pixel>
-std::unique_ptr<StoredImages<Pixel>> load_npy(const NpySource& source) {
+std::unique_ptr<StoredImages<Pixel>> load_npy(const SplitFiles& source) {
   std::vector<Pixel> pixels = read_images<Pixel>(source);
   const std::size_t images = pixels.size() / static_cast<std::size_t>(source.expected.image().elements());
   std::vector<std::int32_t> labels = read_labels(source);
   if (images != labels.size()) {
     fail(ErrorKind::kData, "{} holds {} images but {} holds {} labels; the files do not belong together",
-         source.images.string(), images, source.labels.string(), labels.size());
+         source.examples.string(), images, source.labels.string(), labels.size());
   }
   return std::make_unique<StoredImages<Pixel>>(source.name, source.expected, source.normalization, std::move(pixels),
                                                std::move(labels));
 }
 
-template std::unique_ptr<ByteImages> load_npy<std::uint8_t>(const NpySource& source);
-template std::unique_ptr<FloatImages> load_npy<float>(const NpySource& source);
+template std::unique_ptr<ByteImages> load_npy<std::uint8_t>(const SplitFiles& source);
+template std::unique_ptr<FloatImages> load_npy<float>(const SplitFiles& source);
 
 }  // namespace arbalest::dataflow

@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/alexnet.h"
+// AlexNet (Krizhevsky et al., 2012) in torchvision's or Caffe's version, with that version's layer names.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/cifar_quick.h"
+// Caffe's small convolutional network for CIFAR-10, with its initial weights and learning rates.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

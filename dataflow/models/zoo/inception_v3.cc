@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/inception_v3.h"
+// Inception-v3 (Szegedy et al., 2016); layers are named as in torchvision.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/lenet.h"
+// LeNet as Caffe trains it on MNIST (after LeCun et al., 1998): 431,080 parameters for 28x28 images and 10 classes.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/logistic_regression.h"
+// A linear classifier: one dense layer and softmax.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,4 +1,6 @@
-#include "dataflow/models/zoo/matrix_factorization.h"
+// Matrix factorization with biases (Koren et al., 2009). It predicts a user's rating of an item as p_user . q_item +
+// b_user + b_item + m.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/mlp.h"
+// A multilayer perceptron: dense layers with ReLU between them.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,4 +1,5 @@
-#include "dataflow/models/zoo/mobilenet_v1.h"
+// MobileNet-v1 (Howard et al., 2017): depthwise separable convolutions; layers are named like torchvision's MobileNets.
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,6 +1,7 @@
-#include "dataflow/models/zoo/mobilenet_v2.h"
-
+// MobileNet-v2 (Sandler et al., 2018): inverted residuals with linear bottlenecks; layers are named as in torchvision.
 #include <algorithm>
+
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,6 +1,7 @@
-#include "dataflow/models/zoo/resnet.h"
-
+// Residual networks for ImageNet; layers are named as in torchvision.
 #include <map>
+
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

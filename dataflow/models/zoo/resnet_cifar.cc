@@ -1,6 +1,7 @@
-#include "dataflow/models/zoo/resnet_cifar.h"
-
+// Residual networks for small images (He et al., 2015, section 4.2), with shortcuts without parameters (option A).
 #include <map>
+
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

@@ -1,6 +1,7 @@
-#include "dataflow/models/zoo/vgg.h"
-
+// VGG (Simonyan and Zisserman, 2015); layers are named as in torchvision.
 #include <map>
+
+#include "dataflow/models/zoo/zoo_builder.h"
 
 namespace arbalest::dataflow {
 

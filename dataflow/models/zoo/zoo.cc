@@ -1,20 +1,23 @@
 #include "dataflow/models/zoo/zoo.h"
 
 #include "dataflow/models/fields/field_ranges.h"
-#include "dataflow/models/zoo/alexnet.h"
-#include "dataflow/models/zoo/cifar_quick.h"
-#include "dataflow/models/zoo/inception_v3.h"
-#include "dataflow/models/zoo/lenet.h"
-#include "dataflow/models/zoo/logistic_regression.h"
-#include "dataflow/models/zoo/matrix_factorization.h"
-#include "dataflow/models/zoo/mlp.h"
-#include "dataflow/models/zoo/mobilenet_v1.h"
-#include "dataflow/models/zoo/mobilenet_v2.h"
-#include "dataflow/models/zoo/resnet.h"
-#include "dataflow/models/zoo/resnet_cifar.h"
-#include "dataflow/models/zoo/vgg.h"
 
 namespace arbalest::dataflow {
+
+// The models. Each is defined in the file of its name.
+void logistic_regression(ZooBuilder& model);
+void mlp(const v1::Mlp& options, ZooBuilder& model);
+void lenet(const v1::Lenet& options, ZooBuilder& model);
+void cifar_quick(ZooBuilder& model);
+void alexnet(const v1::Alexnet& options, ZooBuilder& model);
+void vgg(const v1::Vgg& options, ZooBuilder& model);
+void resnet_cifar(const v1::ResnetCifar& options, ZooBuilder& model);
+void resnet(const v1::Resnet& options, ZooBuilder& model);
+void inception_v3(const v1::InceptionV3& options, ZooBuilder& model);
+void mobilenet_v1(ZooBuilder& model);
+void mobilenet_v2(const v1::MobilenetV2& options, ZooBuilder& model);
+void squeezenet(const v1::Squeezenet& options, ZooBuilder& model);
+void matrix_factorization(const v1::MatrixFactorization& options, ZooBuilder& model);
 
 namespace {
 
@@ -36,6 +39,7 @@ void build(const v1::Zoo& zoo, ZooBuilder& builder) {
     case v1::Zoo::kInceptionV3: return inception_v3(zoo.inception_v3(), builder);
     case v1::Zoo::kMobilenetV1: return mobilenet_v1(builder);
     case v1::Zoo::kMobilenetV2: return mobilenet_v2(zoo.mobilenet_v2(), builder);
+    case v1::Zoo::kSqueezenet: return squeezenet(zoo.squeezenet(), builder);
     case v1::Zoo::kMatrixFactorization: return matrix_factorization(zoo.matrix_factorization(), builder);
     case v1::Zoo::MODEL_NOT_SET: break;
   }

@@ -148,14 +148,14 @@ void ZooBuilder::predict() {
 }
 
 v1::Dense& ZooBuilder::classify(const std::string& name) {
-  v1::Dense& logits = dense(name, static_cast<int>(input_.classes()));
+  v1::Dense& logits = dense(name, classes());
   start_with_xavier(logits);
   add_loss("loss");
   return logits;
 }
 
 void ZooBuilder::auxiliary_classify(const std::string& name, const std::string& loss, float weight) {
-  start_with_xavier(dense(name, static_cast<int>(input_.classes())));
+  start_with_xavier(dense(name, classes()));
   add_loss(loss).set_weight(weight);
 }
 

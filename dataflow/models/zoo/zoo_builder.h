@@ -88,15 +88,20 @@ class ZooBuilder {
   // Adds the model's loss, named "loss", for the last layer's predictions.
   void predict();
 
+  // Number of classes of the data.
+  int classes() const noexcept { return static_cast<int>(input_.classes()); }
+  // Adds a classifier's loss for the last layer's outputs, one for each class. The model's own is named "loss".
+  v1::SoftmaxCrossEntropy& add_loss(const std::string& name);
   // Adds a dense layer with one unit per class and Xavier's initial weights, and the model's loss, named "loss".
   v1::Dense& classify(const std::string& name);
   // Does the same with an auxiliary loss.
   void auxiliary_classify(const std::string& name, const std::string& loss, float weight);
 
- private:
+  // Adds a layer whose kind the caller chooses. For kinds that have no function above.
   v1::Layer& add_layer(const std::string& name);
+
+ private:
   v1::Layer& add_multi_input(const std::string& name, const std::vector<std::string>& inputs);
-  v1::SoftmaxCrossEntropy& add_loss(const std::string& name);
   void report_unknown(const std::string& field, int value, const std::vector<int>& known);
 
   std::string path_;
