@@ -21,6 +21,7 @@
 #include "engine/ops/exchange.h"
 #include "engine/ops/flatten.h"
 #include "engine/ops/inner_product.h"
+#include "engine/ops/layer_norm.h"
 #include "engine/ops/local_response_norm.h"
 #include "engine/ops/padded_shortcut.h"
 #include "engine/ops/pool2d.h"
@@ -33,11 +34,17 @@ namespace arbalest::engine {
 
 class Stream;
 
-// Every backend has one `prepare` per alternative; a missing one is a compile error.
-using OperatorSpec =
-    std::variant<Conv2dSpec, DenseSpec, Pool2dSpec, ActivationSpec, DropoutSpec, FlattenSpec, BatchNormSpec,
-                 LocalResponseNormSpec, AddSpec, ConcatSpec, PaddedShortcutSpec, SoftmaxSpec, SoftmaxCrossEntropySpec,
-                 AccuracySpec, EmbeddingSpec, InnerProductSpec, SquaredErrorSpec, ExchangeSpec>;
+// All operators, by the struct with their options. `OF` is applied to each; the results are separated by commas, as in
+// a list of types, or of functions to declare.
+#define ARBALEST_OPERATORS(OF)                                                                                   \
+  OF(Conv2dSpec), OF(DenseSpec), OF(Pool2dSpec), OF(ActivationSpec), OF(DropoutSpec), OF(FlattenSpec),           \
+      OF(BatchNormSpec), OF(LayerNormSpec), OF(LocalResponseNormSpec), OF(AddSpec), OF(ConcatSpec),              \
+      OF(PaddedShortcutSpec), OF(SoftmaxSpec), OF(SoftmaxCrossEntropySpec), OF(AccuracySpec), OF(EmbeddingSpec), \
+      OF(InnerProductSpec), OF(SquaredErrorSpec), OF(ExchangeSpec)
+
+#define ARBALEST_SPEC(Spec) Spec
+using OperatorSpec = std::variant<ARBALEST_OPERATORS(ARBALEST_SPEC)>;
+#undef ARBALEST_SPEC
 
 enum class OperatorMode { kTraining, kInference };
 

@@ -17,7 +17,7 @@ say 'the wheel'
 python3 -m pip wheel . --quiet --no-deps --wheel-dir "$out"
 
 say 'the Debian package'
-cmake -S . -B build/debian -G Ninja -DCMAKE_BUILD_TYPE=Release -DARBALEST_CUDA=OFF -DBUILD_TESTING=OFF \
+cmake -S . -B build/debian -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 -DARBALEST_CUDA=OFF -DBUILD_TESTING=OFF \
   -DARBALEST_BUILD_BENCH=OFF -DARBALEST_LAYOUT=SYSTEM >build/debian-configure.log 2>&1 \
   || { cat build/debian-configure.log >&2; exit 1; }
 cmake --build build/debian

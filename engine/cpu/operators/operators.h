@@ -14,41 +14,9 @@ namespace arbalest::engine::cpu {
 // (engine/cpu/runtime/errors.h).
 std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
 
-// One overload per alternative of OperatorSpec. These do not translate oneDNN's exceptions.
-std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const AddSpec& spec, const PrepareOptions& options, const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const ConcatSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const EmbeddingSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
-std::unique_ptr<Operator> make_operator(const ExchangeSpec& spec, const PrepareOptions& options,
-                                        const dnnl::engine& engine);
+// One function per operator. These do not translate oneDNN's exceptions.
+#define ARBALEST_MAKE(Spec) make_operator(const Spec& spec, const PrepareOptions& options, const dnnl::engine& engine)
+std::unique_ptr<Operator> ARBALEST_OPERATORS(ARBALEST_MAKE);
+#undef ARBALEST_MAKE
 
 }  // namespace arbalest::engine::cpu

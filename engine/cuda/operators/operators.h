@@ -1,5 +1,5 @@
-// Functions that make prepared operators, one per alternative of OperatorSpec. Tensors have the layouts of
-// engine/cuda/kernels/layout.h.
+// Functions that make prepared operators, one per alternative of OperatorSpec (engine/operator.h). Tensors have the
+// layouts of engine/cuda/kernels/layout.h.
 #pragma once
 
 #include <memory>
@@ -10,24 +10,11 @@ namespace arbalest::engine::cuda {
 
 class LibraryQuestions;
 
+// One function per operator. Only convolutions, which ask cuDNN, have the one with questions instead.
+#define ARBALEST_MAKE(Spec) make_operator(const Spec& spec, const PrepareOptions& options)
+std::unique_ptr<Operator> ARBALEST_OPERATORS(ARBALEST_MAKE);
+#undef ARBALEST_MAKE
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         LibraryQuestions& questions);
-std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const Pool2dSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const ActivationSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const FlattenSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const AddSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const ConcatSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const PaddedShortcutSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const LocalResponseNormSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const SoftmaxSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const AccuracySpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const BatchNormSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const EmbeddingSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const InnerProductSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const SquaredErrorSpec& spec, const PrepareOptions& options);
-std::unique_ptr<Operator> make_operator(const ExchangeSpec& spec, const PrepareOptions& options);
 
 }  // namespace arbalest::engine::cuda
