@@ -108,9 +108,10 @@ Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options, LibraryQue
 }
 
 void Conv2d::choose_algorithms(const Conv2dSpec& spec, Precision precision, const LibraryQuestions::Turn& turn) {
-  forward_.emplace(ConvolutionKind::kForward, tensors_, spec, precision, turn);
-  if (training_) of_weights_.emplace(ConvolutionKind::kWeightGradient, tensors_, spec, precision, turn);
-  if (input_gradient_) of_input_.emplace(ConvolutionKind::kInputGradient, tensors_, spec, precision, turn);
+  using Kind = ConvolutionPass::Kind;
+  forward_.emplace(Kind::kForward, tensors_, spec, precision, turn);
+  if (training_) of_weights_.emplace(Kind::kWeightGradient, tensors_, spec, precision, turn);
+  if (input_gradient_) of_input_.emplace(Kind::kInputGradient, tensors_, spec, precision, turn);
 }
 
 void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {

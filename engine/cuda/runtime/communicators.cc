@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kYields = 200;  // polls before a waiting host thread sleeps
-constexpr auto kPollNap = std::chrono::microseconds(20);
+constexpr auto kNap = std::chrono::microseconds(20);
 constexpr auto kLongestAbort = std::chrono::seconds(5);
 
 // Rank 0 makes the id by which the ranks find each other.
@@ -53,7 +53,7 @@ void rest(int polls) {
   if (polls < kYields) {
     std::this_thread::yield();
   } else {
-    std::this_thread::sleep_for(kPollNap);
+    std::this_thread::sleep_for(kNap);
   }
 }
 
