@@ -41,17 +41,6 @@ Values pool2d(const engine::Shape& shape, const Values& input, engine::PoolKind 
 Values pool2d_gradient(const engine::Shape& shape, const Values& input, engine::PoolKind kind,
                        const engine::Window& window, const Values& output_gradient, bool count_padding = false);
 
-// Local response normalization across channels (engine/ops/local_response_norm.h).
-struct ResponseNorm {
-  std::int64_t size;
-  double alpha;
-  double beta;
-  double k;
-};
-Values local_response_norm(const engine::Shape& shape, const Values& input, const ResponseNorm& norm);
-Values local_response_norm_gradient(const engine::Shape& shape, const Values& input, const ResponseNorm& norm,
-                                    const Values& output_gradient);
-
 Values activation(const Values& input, const engine::ActivationFunction& f);
 // `read`: the function's output, or its input if the derivative is computed from the input.
 Values activation_gradient(const Values& read, const engine::ActivationFunction& f, const Values& output_gradient);

@@ -106,22 +106,6 @@ TEST_CASE("reference concatenation and shortcuts: hand-computed examples") {
   CHECK(padded_shortcut_gradient({1, 1, 3, 2}, 4, 2, {9, 9, 1, 2, 9, 9, 9, 9}) == Values{1, 0, 0, 0, 2, 0});
 }
 
-TEST_CASE("reference local response normalization: two channels by hand, and gradients by central differences") {
-  // 3 / (1 + 2/1 * 9), 4 / (1 + 2/1 * 16); then both divided by 1 + 2/3 * 25
-  CHECK(local_response_norm({1, 2, 1, 1}, {3, 4}, {1, 2.0, 1.0, 1.0}) == Values{3.0 / 19.0, 4.0 / 33.0});
-  const Values both = local_response_norm({1, 2, 1, 1}, {3, 4}, {3, 2.0, 1.0, 1.0});
-  CHECK(both[0] == Approx(9.0 / 53.0));
-  CHECK(both[1] == Approx(12.0 / 53.0));
-
-  const ResponseNorm norm{5, 0.8, 0.75, 1.5};
-  const Shape shape{2, 7, 2, 3};
-  const Values input = random_values(shape.elements(), 5);
-  const Values direction = random_values(shape.elements(), 6);
-  const auto of_input = [&](const Values& x) { return dot(local_response_norm(shape, x, norm), direction); };
-  CHECK(relative_error(local_response_norm_gradient(shape, input, norm, direction),
-                       central_differences(of_input, input)) < kTolerance);
-}
-
 TEST_CASE("reference activations: gradients agree with central differences") {
   const ActivationFunction f =
       GENERATE(as<ActivationFunction>{}, ActivationKind::kRelu, ActivationKind::kTanh, ActivationKind::kSigmoid,
