@@ -5,7 +5,7 @@
 
 #include "dataflow/graph.h"
 #include "engine/base/error.h"
-#include "interchange/export/onnx_layers.h"
+#include "interchange/export/layer_writer.h"
 #include "interchange/export/onnx_writer.h"
 #include "train/weights/saved_model.h"
 
@@ -17,8 +17,9 @@ using engine::ErrorKind;
 
 namespace {
 
-constexpr std::int64_t kFormatVersion = 7;
-constexpr std::int64_t kOperatorSet = 13;
+// The file format that came with an operator set of 13 or more.
+constexpr std::int64_t format_of(std::int64_t operator_set) { return operator_set < 15 ? 7 : 8; }
+
 constexpr std::int64_t kMostBytes = (std::int64_t{1} << 31) - (std::int64_t{1} << 24);  // leaves room for the nodes
 
 constexpr const char* kLogits = "logits";
@@ -111,7 +112,8 @@ class ModelWriter {
         writer_(target, {.values = {input_, output_, kProbabilities}, .nodes = layer_names(graph)}),
         values_(static_cast<std::size_t>(graph.tensors())) {}
 
-  void write() {
+  // Returns the operator set of the nodes.
+  std::int64_t write() {
     const int result = without_dropout(graph_, output_tensor(graph_));
     const std::vector<bool> needed = needed_for(graph_, result);
     values_.front() = input_;
@@ -124,6 +126,7 @@ class ModelWriter {
     const engine::Shape& shape = shapes_[static_cast<std::size_t>(result)];
     describe(*target_.add_output(), output_, onnx::Tensor::FLOAT, std::span(shape.begin() + 1, shape.end()));
     if (options_.softmax) add_softmax(std::span(shape.begin() + 1, shape.end()));
+    return writer_.operator_set();
   }
 
  private:
@@ -137,13 +140,13 @@ class ModelWriter {
     if (!is_needed) return;
     std::vector<std::string> values;
     for (const int input : node.inputs) values.push_back(values_[static_cast<std::size_t>(input)]);
-    values_[static_cast<std::size_t>(node.output)] = write_layer({.node = node,
-                                                                  .inputs = inputs,
-                                                                  .parameters = specs,
-                                                                  .values = std::move(values),
-                                                                  .weights = std::move(weights),
-                                                                  .output = node.output == result ? output_ : ""},
-                                                                 writer_);
+    OnnxLayer layer{.node = node,
+                    .inputs = inputs,
+                    .parameters = specs,
+                    .values = std::move(values),
+                    .weights = std::move(weights),
+                    .output = node.output == result ? output_ : ""};
+    values_[static_cast<std::size_t>(node.output)] = LayerWriter(std::move(layer), writer_).write();
   }
 
   void add_softmax(std::span<const std::int64_t> classes) {
@@ -171,13 +174,12 @@ onnx::Model to_onnx(const Graph& graph, std::vector<NamedTensor> tensors, const 
     engine::fail(ErrorKind::kUsage, "--softmax: the model predicts numbers, not classes, so it has no probabilities");
   }
   onnx::Model model;
-  model.set_ir_version(kFormatVersion);
   model.set_producer_name("arbalest");
+  model.mutable_graph()->set_name(options.name);
   onnx::OperatorSet& operators = *model.add_opset_import();
   operators.set_domain("");
-  operators.set_version(kOperatorSet);
-  model.mutable_graph()->set_name(options.name);
-  ModelWriter(graph, std::move(tensors), options, *model.mutable_graph()).write();
+  operators.set_version(ModelWriter(graph, std::move(tensors), options, *model.mutable_graph()).write());
+  model.set_ir_version(format_of(operators.version()));
   for (const auto& [key, value] : options.metadata) {
     onnx::Entry& entry = *model.add_metadata_props();
     entry.set_key(key);

@@ -1,5 +1,6 @@
 #include "interchange/export/onnx_writer.h"
 
+#include <array>
 #include <bit>
 
 #include <fmt/format.h>
@@ -94,6 +95,13 @@ void set_attribute(onnx::Node& node, std::string_view name, float value) {
 
 void set_attribute(onnx::Node& node, std::string_view name, std::span<const std::int64_t> values) {
   add_attribute(node, name, onnx::Attribute::INTS).mutable_ints()->Assign(values.begin(), values.end());
+}
+
+void describe_window(onnx::Node& node, const engine::Window& window) {
+  const engine::Extent2d after = engine::padding_after(window);
+  set_attribute(node, "kernel_shape", std::array{window.kernel.height, window.kernel.width});
+  set_attribute(node, "pads", std::array{window.padding.height, window.padding.width, after.height, after.width});
+  set_attribute(node, "strides", std::array{window.stride.height, window.stride.width});
 }
 
 }  // namespace arbalest::jobs

@@ -1,6 +1,7 @@
 // Builds the graph of an ONNX model, node by node.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "dataflow/parameter_layout.h"
+#include "engine/ops/window.h"
 #include "onnx/model.pb.h"
 
 namespace arbalest::jobs {
@@ -32,6 +34,10 @@ class OnnxWriter {
   onnx::Node& add(std::string_view kind, const std::string& name, std::span<const std::string> inputs,
                   const std::string& output);
 
+  // The file's operator set: the oldest that has all of its operators, but at least 13.
+  std::int64_t operator_set() const noexcept { return operator_set_; }
+  void need_operator_set(std::int64_t version) { operator_set_ = std::max(operator_set_, version); }
+
   // These add a constant and return its name. The values of `tensor` are moved into the file's message.
   std::string add_tensor(dataflow::NamedTensor tensor);
   std::string add_integers(const std::string& name, std::span<const std::int64_t> values);
@@ -43,6 +49,7 @@ class OnnxWriter {
   onnx::Tensor& add_constant(const std::string& name, onnx::Tensor::DataType type);
 
   onnx::Graph& graph_;
+  std::int64_t operator_set_ = 13;
   std::set<std::string> values_;
   std::set<std::string> nodes_;
   std::map<float, std::string> numbers_;
@@ -51,5 +58,8 @@ class OnnxWriter {
 void set_attribute(onnx::Node& node, std::string_view name, std::int64_t value);
 void set_attribute(onnx::Node& node, std::string_view name, float value);
 void set_attribute(onnx::Node& node, std::string_view name, std::span<const std::int64_t> values);
+
+// Sets kernel_shape, pads and strides.
+void describe_window(onnx::Node& node, const engine::Window& window);
 
 }  // namespace arbalest::jobs

@@ -1,10 +1,12 @@
-// The kinds of ONNX nodes that can be imported. Each function adds layers for a node, or makes its output known without
+// The kinds of ONNX nodes that can be imported. An Operator adds layers for a node, or makes its output known without
 // one; it throws NodeRefused with the reason if it cannot.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "interchange/import/graph/graph_import.h"
@@ -25,59 +27,20 @@ inline bool is_about(float value, float expected) {
 // Null if the kind cannot be imported.
 Operator find_operator(const std::string& kind);
 
-// Sliding windows, and padding (windows.cc).
-void import_conv(GraphImport& graph, NodeReader& node);
-void import_max_pool(GraphImport& graph, NodeReader& node);
-void import_average_pool(GraphImport& graph, NodeReader& node);
-void import_global_average_pool(GraphImport& graph, NodeReader& node);
-void import_global_max_pool(GraphImport& graph, NodeReader& node);
-void import_pad(GraphImport& graph, NodeReader& node);
+// The kinds of nodes of each family, by name. interchange/operators has a file for each family, with its export.
+using OperatorTable = std::map<std::string_view, Operator>;
+const OperatorTable& activation_operators();  // functions of each element
+const OperatorTable& arithmetic_operators();  // sums and products of two values, and factors
+const OperatorTable& dropout_operators();
+const OperatorTable& matrix_operators();  // products with matrices, and tables
+const OperatorTable& normalization_operators();
+const OperatorTable& padding_operators();
+const OperatorTable& shape_operators();   // shapes, and sums over axes
+const OperatorTable& window_operators();  // sliding windows
 
-// Normalization (normalization.cc).
-void import_batch_norm(GraphImport& graph, NodeReader& node);
-void import_lrn(GraphImport& graph, NodeReader& node);
-void import_softmax(GraphImport& graph, NodeReader& node);
-
-// Products with matrices, and tables (matrices.cc).
-void import_gemm(GraphImport& graph, NodeReader& node);
-void import_matmul(GraphImport& graph, NodeReader& node);
-void import_gather(GraphImport& graph, NodeReader& node);
-
-// Functions of each element (activations.cc).
-void import_activation(GraphImport& graph, NodeReader& node);
-void import_clip(GraphImport& graph, NodeReader& node);
-void import_hard_sigmoid(GraphImport& graph, NodeReader& node);
-void import_leaky_relu(GraphImport& graph, NodeReader& node);
-void import_prelu(GraphImport& graph, NodeReader& node);
-void import_gelu(GraphImport& graph, NodeReader& node);
-void import_erf(GraphImport& graph, NodeReader& node);
-
-// Sums and products of two values, and factors (arithmetic.cc).
-void import_add(GraphImport& graph, NodeReader& node);
-void import_sub(GraphImport& graph, NodeReader& node);
-void import_mul(GraphImport& graph, NodeReader& node);
-void import_div(GraphImport& graph, NodeReader& node);
-void import_neg(GraphImport& graph, NodeReader& node);
-
-// Shapes (shapes.cc), and sums over axes.
-void import_flatten(GraphImport& graph, NodeReader& node);
-void import_reshape(GraphImport& graph, NodeReader& node);
-void import_squeeze(GraphImport& graph, NodeReader& node);
-void import_unsqueeze(GraphImport& graph, NodeReader& node);
-void import_transpose(GraphImport& graph, NodeReader& node);
-void import_shape(GraphImport& graph, NodeReader& node);
+// Makes the node's first input its output.
 void import_identity(GraphImport& graph, NodeReader& node);
-void import_cast(GraphImport& graph, NodeReader& node);
-void import_cast_like(GraphImport& graph, NodeReader& node);
-void import_concat(GraphImport& graph, NodeReader& node);
-void import_reduce_mean(GraphImport& graph, NodeReader& node);
-void import_reduce_sum(GraphImport& graph, NodeReader& node);
 
-// Dropout (dropout/dropout.cc).
-void import_dropout(GraphImport& graph, NodeReader& node);
-void import_expand(GraphImport& graph, NodeReader& node);
-void import_random_uniform_like(GraphImport& graph, NodeReader& node);
-void import_less(GraphImport& graph, NodeReader& node);
 // These return false if the value, or the mask, is no random noise.
 bool scale_noise(GraphImport& graph, const NodeReader& node, const Value& value, float factor);
 bool drop_out(GraphImport& graph, const NodeReader& node, const Value& value, const Value& mask);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/ops/window.h"
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -201,8 +202,6 @@ bool stands_for_none(const Constant& bias, std::int64_t filters) {
 
 ImportedLayer named(GraphImport& graph, const NodeReader& node) { return {.name = graph.name_for(node)}; }
 
-}  // namespace
-
 void import_conv(GraphImport& graph, NodeReader& node) {
   const Padded input = padded_input(graph, node);
   check_zeros(input);
@@ -300,6 +299,35 @@ void import_global_max_pool(GraphImport& graph, NodeReader& node) {
   set_window(*layer.message.mutable_max_pool(), all, kernel);
   layer.message.mutable_max_pool()->set_stride(1);
   add_window(graph, node, std::move(layer), input, input.is_positive);
+}
+
+}  // namespace
+
+const OperatorTable& window_operators() {
+  static const OperatorTable kTable = {{"AveragePool", import_average_pool},
+                                       {"Conv", import_conv},
+                                       {"GlobalAveragePool", import_global_average_pool},
+                                       {"GlobalMaxPool", import_global_max_pool},
+                                       {"MaxPool", import_max_pool}};
+  return kTable;
+}
+
+void write_operator(LayerWriter& layer, const engine::Conv2dSpec& spec) {
+  onnx::Node& node = layer.finish("Conv", layer.operands({layer.input()}));
+  set_attribute(node, "dilations", std::array{spec.window.dilation.height, spec.window.dilation.width});
+  set_attribute(node, "group", spec.groups);
+  describe_window(node, spec.window);
+}
+
+void write_operator(LayerWriter& layer, const engine::Pool2dSpec& spec) {
+  if (layer.of().node.layer->kind() == "global_average_pool") {
+    layer.finish("GlobalAveragePool", {layer.input()});
+    return;
+  }
+  const bool averages = spec.kind == engine::PoolKind::kAverage;
+  onnx::Node& node = layer.finish(averages ? "AveragePool" : "MaxPool", {layer.input()});
+  if (averages) set_attribute(node, "count_include_pad", std::int64_t{spec.count_padding});
+  describe_window(node, spec.window);
 }
 
 }  // namespace arbalest::jobs

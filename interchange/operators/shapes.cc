@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -70,8 +71,6 @@ bool moves_channels(const Tensor& image, const std::vector<std::int64_t>& extent
       image.view == Tensor::View::kSame ? std::array{height, width, channels} : std::array{channels, height, width};
   return std::ranges::equal(std::span(extents).subspan(1), moved);
 }
-
-}  // namespace
 
 void import_flatten(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.tensor(node, 0);
@@ -143,8 +142,6 @@ void import_squeeze(GraphImport& graph, NodeReader& node) {
   put_flattened(graph, node, input);
 }
 
-namespace {
-
 // The tensor with the order of its dimensions changed.
 Tensor transposed(Tensor input, const std::vector<std::int64_t>& order) {
   const std::vector<std::int64_t> first{0, 3, 1, 2};
@@ -162,8 +159,6 @@ Tensor transposed(Tensor input, const std::vector<std::int64_t>& order) {
   return input;
 }
 
-}  // namespace
-
 void import_transpose(GraphImport& graph, NodeReader& node) {
   const std::vector<std::int64_t> order = node.integers("perm", {});
   const Value* value = graph.input(node, 0);
@@ -176,12 +171,6 @@ void import_transpose(GraphImport& graph, NodeReader& node) {
 
 void import_shape(GraphImport& graph, NodeReader& node) {
   graph.put(node, std::make_shared<const Constant>(shape_constant(node, graph.tensor(node, 0).dims())));
-}
-
-void import_identity(GraphImport& graph, NodeReader& node) {
-  const Value* value = graph.input(node, 0);
-  if (value == nullptr) refuse("its input is missing");
-  graph.put(node, *value);
 }
 
 void import_cast(GraphImport& graph, NodeReader& node) {
@@ -260,6 +249,38 @@ void import_reduce_sum(GraphImport& graph, NodeReader& node) {
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_inner_product();
   graph.add(node, std::move(layer), {formula->x, formula->other});
+}
+
+}  // namespace
+
+void import_identity(GraphImport& graph, NodeReader& node) {
+  const Value* value = graph.input(node, 0);
+  if (value == nullptr) refuse("its input is missing");
+  graph.put(node, *value);
+}
+
+const OperatorTable& shape_operators() {
+  static const OperatorTable kTable = {{"Cast", import_cast},
+                                       {"CastLike", import_cast_like},
+                                       {"Concat", import_concat},
+                                       {"Flatten", import_flatten},
+                                       {"Identity", import_identity},
+                                       {"ReduceMean", import_reduce_mean},
+                                       {"ReduceSum", import_reduce_sum},
+                                       {"Reshape", import_reshape},
+                                       {"Shape", import_shape},
+                                       {"Squeeze", import_squeeze},
+                                       {"Transpose", import_transpose},
+                                       {"Unsqueeze", import_unsqueeze}};
+  return kTable;
+}
+
+void write_operator(LayerWriter& layer, const engine::FlattenSpec& /*spec*/) {
+  set_attribute(layer.finish("Flatten", {layer.input()}), "axis", std::int64_t{1});
+}
+
+void write_operator(LayerWriter& layer, const engine::ConcatSpec& /*spec*/) {
+  set_attribute(layer.finish("Concat", layer.of().values), "axis", std::int64_t{1});
 }
 
 }  // namespace arbalest::jobs

@@ -1,6 +1,7 @@
 // Sums and products: of two branches, with constants, and the parts of formulas that become one layer.
 #include <optional>
 
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -201,8 +202,6 @@ bool finish_formula(GraphImport& graph, NodeReader& node, const Value& x, const 
   return true;
 }
 
-}  // namespace
-
 // Add of two inputs, or Sum of any number.
 void import_add(GraphImport& graph, NodeReader& node) {
   const int count = node.node().input_size();
@@ -257,6 +256,18 @@ void import_neg(GraphImport& graph, NodeReader& node) {
   const Value* value = graph.input(node, 0);
   if (value == nullptr) refuse("its input is missing");
   scale_by(graph, node, *value, {.numbers = {-1.0F}}, false);
+}
+
+}  // namespace
+
+const OperatorTable& arithmetic_operators() {
+  static const OperatorTable kTable = {{"Add", import_add}, {"Div", import_div}, {"Mul", import_mul},
+                                       {"Neg", import_neg}, {"Sub", import_sub}, {"Sum", import_add}};
+  return kTable;
+}
+
+void write_operator(LayerWriter& layer, const engine::AddSpec& /*spec*/) {
+  layer.finish("Add", {layer.input(0), layer.input(1)});
 }
 
 }  // namespace arbalest::jobs

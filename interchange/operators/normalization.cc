@@ -1,7 +1,12 @@
+// The normalizations: their import from ONNX and their export.
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "interchange/export/layer_writer.h"
+#include "interchange/import/formulas/formulas.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -21,8 +26,6 @@ dataflow::NamedTensor channels(const char* name, const Constant& constant, const
   return weight_of(name, {static_cast<std::int64_t>(constant.size())},
                    fits ? in_our_order(constant.numbers, input) : constant.numbers);
 }
-
-}  // namespace
 
 void import_batch_norm(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.channels_first_tensor(node, 0);
@@ -84,6 +87,35 @@ void import_softmax(GraphImport& graph, NodeReader& node) {
   ImportedLayer layer{.name = graph.name_for(node)};
   layer.message.mutable_softmax();
   graph.add(node, std::move(layer), {input});
+}
+
+}  // namespace
+
+const OperatorTable& normalization_operators() {
+  static const OperatorTable kTable = {{"BatchNormalization", import_batch_norm},
+                                       {"LRN", import_lrn},
+                                       {"Softmax", import_softmax},
+                                       {kSpelledNorm, import_spelled_norm}};
+  return kTable;
+}
+
+// ONNX's momentum is the weight of the old statistics.
+void write_operator(LayerWriter& layer, const engine::BatchNormSpec& spec) {
+  onnx::Node& node = layer.finish("BatchNormalization", layer.operands({layer.input()}));
+  set_attribute(node, "epsilon", spec.epsilon);
+  set_attribute(node, "momentum", 1.0F - layer.of().parameters.back().statistic_momentum);
+}
+
+void write_operator(LayerWriter& layer, const engine::LocalResponseNormSpec& spec) {
+  onnx::Node& node = layer.finish("LRN", {layer.input()});
+  set_attribute(node, "alpha", spec.alpha);
+  set_attribute(node, "beta", spec.beta);
+  set_attribute(node, "bias", spec.k);
+  set_attribute(node, "size", spec.size);
+}
+
+void write_operator(LayerWriter& layer, const engine::SoftmaxSpec& /*spec*/) {
+  set_attribute(layer.finish("Softmax", {layer.input()}), "axis", std::int64_t{-1});
 }
 
 }  // namespace arbalest::jobs

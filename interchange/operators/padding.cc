@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -63,8 +64,6 @@ void add_channels(GraphImport& graph, NodeReader& node, const Tensor& input, std
   graph.put(node, output);
 }
 
-}  // namespace
-
 void import_pad(GraphImport& graph, NodeReader& node) {
   const std::string mode = node.text("mode", "constant");
   if (mode != "constant" && mode != "edge")
@@ -97,6 +96,31 @@ void import_pad(GraphImport& graph, NodeReader& node) {
   }
   if (value != 0.0F || input.view == Tensor::View::kLastChannels) refuse("it adds channels with {}, not 0", value);
   add_channels(graph, node, input, pads[1], pads[5]);
+}
+
+}  // namespace
+
+const OperatorTable& padding_operators() {
+  static const OperatorTable kTable = {{"Pad", import_pad}};
+  return kTable;
+}
+
+// Every stride-th pixel is a maximum over one pixel. Then channels of zeros are added around.
+void write_operator(LayerWriter& layer, const engine::PaddedShortcutSpec& spec) {
+  const std::int64_t added = spec.channels - spec.input.shape()[1];
+  if (added == 0 && spec.stride == 1) {
+    layer.pass_on();
+    return;
+  }
+  std::string pixels = layer.input();
+  if (spec.stride > 1) {
+    onnx::Node& pool = added == 0 ? layer.finish("MaxPool", {pixels}) : layer.step("MaxPool", "subsample", {pixels});
+    describe_window(pool, {.kernel = {1, 1}, .stride = {spec.stride, spec.stride}});
+    pixels = pool.output(0);
+  }
+  if (added == 0) return;
+  const std::array<std::int64_t, 8> pads{0, added / 2, 0, 0, 0, added - added / 2, 0, 0};
+  layer.finish("Pad", {pixels, layer.file().add_integers(layer.part_name("pads"), pads)});
 }
 
 }  // namespace arbalest::jobs

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <array>
 
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -68,8 +70,6 @@ void add_dense(GraphImport& graph, NodeReader& node, const Constant& matrix, boo
   graph.use_weight(matrix);
 }
 
-}  // namespace
-
 void import_gemm(GraphImport& graph, NodeReader& node) {
   const Constant& matrix = graph.numbers(node, 1, "its weights");
   node.require("transA", 0);
@@ -123,6 +123,41 @@ void import_gather(GraphImport& graph, NodeReader& node) {
   layer.weights.push_back(weight_of("weight", {table.dims[0], table.dims[1]}, table.numbers));
   graph.use_weight(table);
   graph.add(node, std::move(layer), {Tensor{.source = kImageSource, .shape = graph.layers().input_shape()}});
+}
+
+}  // namespace
+
+const OperatorTable& matrix_operators() {
+  static const OperatorTable kTable = {{"Gather", import_gather}, {"Gemm", import_gemm}, {"MatMul", import_matmul}};
+  return kTable;
+}
+
+void write_operator(LayerWriter& layer, const engine::DenseSpec& spec) {
+  std::string features = layer.input();
+  if (spec.input.shape().rank() != 2) {
+    onnx::Node& flatten = layer.step("Flatten", "flatten", {features});
+    set_attribute(flatten, "axis", std::int64_t{1});
+    features = flatten.output(0);
+  }
+  set_attribute(layer.finish("Gemm", layer.operands({features})), "transB", std::int64_t{1});
+}
+
+void write_operator(LayerWriter& layer, const engine::EmbeddingSpec& spec) {
+  onnx::Node& ids =
+      layer.step("Gather", "ids", {layer.input(), layer.file().add_integer(layer.part_name("column"), spec.column)});
+  set_attribute(ids, "axis", std::int64_t{1});
+  set_attribute(layer.finish("Gather", {layer.parameter(0), ids.output(0)}), "axis", std::int64_t{0});
+}
+
+void write_operator(LayerWriter& layer, const engine::InnerProductSpec& spec) {
+  const std::string product = layer.step("Mul", "mul", {layer.input(0), layer.input(1)}).output(0);
+  const std::array<std::int64_t, 1> axis{1};
+  const std::vector<std::string> sum{product, layer.file().add_integers(layer.part_name("axis"), axis)};
+  if (spec.bias) {
+    layer.finish("Add", {layer.step("ReduceSum", "sum", sum).output(0), layer.parameter(0)});
+  } else {
+    layer.finish("ReduceSum", sum);
+  }
 }
 
 }  // namespace arbalest::jobs

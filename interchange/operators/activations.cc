@@ -1,5 +1,6 @@
 #include <numbers>
 
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -30,8 +31,6 @@ std::optional<float> bound(GraphImport& graph, NodeReader& node, const char* nam
   if (!constant->is_single()) refuse("its bound is not one number");
   return static_cast<float>(constant->single());
 }
-
-}  // namespace
 
 void import_activation(GraphImport& graph, NodeReader& node) {
   const Tensor input = graph.tensor(node, 0);
@@ -110,6 +109,60 @@ void import_erf(GraphImport& graph, NodeReader& node) {
     refuse("it is not part of GELU, x (1 + erf(x / sqrt 2)) / 2");
   }
   graph.put(node, Formula{.kind = Formula::Kind::kErf, .x = formula->x, .factor = formula->factor});
+}
+
+// x (1 + erf(x / sqrt 2)) / 2; the operator Gelu exists from operator set 20 on.
+void write_gelu(LayerWriter& layer) {
+  const std::string scaled =
+      layer.step("Div", "div", {layer.input(), layer.file().number(std::numbers::sqrt2_v<float>)}).output(0);
+  const std::string erf = layer.step("Erf", "erf", {scaled}).output(0);
+  const std::string sum = layer.step("Add", "add", {erf, layer.file().number(1.0F)}).output(0);
+  const std::string product = layer.step("Mul", "mul", {layer.input(), sum}).output(0);
+  layer.finish("Mul", {product, layer.file().number(0.5F)});
+}
+
+// x hard_sigmoid(x); the operator HardSwish exists from operator set 14 on.
+void write_hard_swish(LayerWriter& layer) {
+  onnx::Node& gate = layer.step("HardSigmoid", "hard_sigmoid", {layer.input()});
+  set_attribute(gate, "alpha", 1.0F / 6.0F);
+  set_attribute(gate, "beta", 0.5F);
+  layer.finish("Mul", {layer.input(), gate.output(0)});
+}
+
+}  // namespace
+
+const OperatorTable& activation_operators() {
+  static const OperatorTable kTable = {{"Clip", import_clip},
+                                       {"Erf", import_erf},
+                                       {"Gelu", import_gelu},
+                                       {"HardSigmoid", import_hard_sigmoid},
+                                       {"HardSwish", import_activation},
+                                       {"LeakyRelu", import_leaky_relu},
+                                       {"PRelu", import_prelu},
+                                       {"Relu", import_activation},
+                                       {"Sigmoid", import_activation},
+                                       {"Tanh", import_activation}};
+  return kTable;
+}
+
+void write_operator(LayerWriter& layer, const engine::ActivationSpec& spec) {
+  using Kind = engine::ActivationKind;
+  switch (spec.function.kind) {
+    case Kind::kRelu: layer.finish("Relu", {layer.input()}); break;
+    case Kind::kTanh: layer.finish("Tanh", {layer.input()}); break;
+    case Kind::kSigmoid: layer.finish("Sigmoid", {layer.input()}); break;
+    case Kind::kLeakyRelu:
+      set_attribute(layer.finish("LeakyRelu", {layer.input()}), "alpha", spec.function.slope);
+      break;
+    case Kind::kRelu6:
+      layer.finish("Clip", {layer.input(), layer.file().number(0.0F), layer.file().number(engine::kRelu6Limit)});
+      break;
+    case Kind::kSilu:
+      layer.finish("Mul", {layer.input(), layer.step("Sigmoid", "sigmoid", {layer.input()}).output(0)});
+      break;
+    case Kind::kGelu: write_gelu(layer); break;
+    case Kind::kHardSwish: write_hard_swish(layer); break;
+  }
 }
 
 }  // namespace arbalest::jobs

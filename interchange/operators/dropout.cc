@@ -3,6 +3,7 @@
 #include <cmath>
 #include <span>
 
+#include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
 
 namespace arbalest::jobs {
@@ -38,8 +39,6 @@ bool covers(const GraphImport& graph, const Noise& noise, const Tensor& x) {
   if (batch != kFreeBatch && batch != graph.fixed_batch()) return false;
   return std::ranges::equal(std::span(noise.dims).subspan(1), std::span(dims).subspan(1));
 }
-
-}  // namespace
 
 // Layers know when they train, so the mode of the file does not count.
 void import_dropout(GraphImport& graph, NodeReader& node) {
@@ -82,6 +81,8 @@ void import_less(GraphImport& graph, NodeReader& node) {
   graph.put(node, Noise{.stage = Noise::Stage::kKept, .dims = noise->dims, .keep = limit.numbers[0]});
 }
 
+}  // namespace
+
 bool scale_noise(GraphImport& graph, const NodeReader& node, const Value& value, float factor) {
   const auto* noise = std::get_if<Noise>(&value);
   if (noise == nullptr) return false;
@@ -105,5 +106,15 @@ bool drop_out(GraphImport& graph, const NodeReader& node, const Value& value, co
   add_dropout(graph, node, x, std::round((1.0F - noise->keep) * 1e6F) / 1e6F);  // 0.2, not 0.19999999
   return true;
 }
+
+const OperatorTable& dropout_operators() {
+  static const OperatorTable kTable = {{"Dropout", import_dropout},
+                                       {"Expand", import_expand},
+                                       {"Less", import_less},
+                                       {"RandomUniformLike", import_random_uniform_like}};
+  return kTable;
+}
+
+void write_operator(LayerWriter& layer, const engine::DropoutSpec& /*spec*/) { layer.pass_on(); }
 
 }  // namespace arbalest::jobs
