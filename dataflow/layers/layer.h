@@ -31,7 +31,7 @@ struct ParameterPart {
 enum class ParameterKind {
   kWeight,
   kBias,
-  kNormalization,  // scale and shift of batch norm
+  kNormalization,  // scale and shift of a normalization
   kStatistic,      // running mean and variance: not trained, but kept with the weights (engine/ops/batch_norm.h)
 };
 

@@ -24,7 +24,7 @@ inline ParameterSpec parameter_spec(const char* name, const engine::Shape& shape
           .decay_multiplier = options.decay_multiplier};
 }
 
-// Not for batch norm's shift, which is also named "bias": its kind is kNormalization.
+// Not for the shift of a normalization, which is also named "bias": its kind is kNormalization.
 inline ParameterSpec bias_spec(const engine::Shape& shape, const Fan& fan, const ParameterOptions& options) {
   ParameterSpec spec = parameter_spec("bias", shape, fan, options);
   spec.kind = ParameterKind::kBias;
