@@ -21,6 +21,7 @@
 #include "engine/ops/exchange.h"
 #include "engine/ops/flatten.h"
 #include "engine/ops/inner_product.h"
+#include "engine/ops/layer_norm.h"
 #include "engine/ops/local_response_norm.h"
 #include "engine/ops/padded_shortcut.h"
 #include "engine/ops/pool2d.h"
@@ -35,11 +36,11 @@ class Stream;
 
 // All operators, by the struct with their options. `OF` is applied to each; the results are separated by commas, as in
 // a list of types, or of functions to declare.
-#define ARBALEST_OPERATORS(OF)                                                                                 \
-  OF(Conv2dSpec), OF(DenseSpec), OF(Pool2dSpec), OF(ActivationSpec), OF(DropoutSpec), OF(FlattenSpec),         \
-      OF(BatchNormSpec), OF(LocalResponseNormSpec), OF(AddSpec), OF(ConcatSpec), OF(PaddedShortcutSpec),       \
-      OF(SoftmaxSpec), OF(SoftmaxCrossEntropySpec), OF(AccuracySpec), OF(EmbeddingSpec), OF(InnerProductSpec), \
-      OF(SquaredErrorSpec), OF(ExchangeSpec)
+#define ARBALEST_OPERATORS(OF)                                                                                   \
+  OF(Conv2dSpec), OF(DenseSpec), OF(Pool2dSpec), OF(ActivationSpec), OF(DropoutSpec), OF(FlattenSpec),           \
+      OF(BatchNormSpec), OF(LayerNormSpec), OF(LocalResponseNormSpec), OF(AddSpec), OF(ConcatSpec),              \
+      OF(PaddedShortcutSpec), OF(SoftmaxSpec), OF(SoftmaxCrossEntropySpec), OF(AccuracySpec), OF(EmbeddingSpec), \
+      OF(InnerProductSpec), OF(SquaredErrorSpec), OF(ExchangeSpec)
 
 #define ARBALEST_SPEC(Spec) Spec
 using OperatorSpec = std::variant<ARBALEST_OPERATORS(ARBALEST_SPEC)>;

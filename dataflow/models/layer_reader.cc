@@ -13,6 +13,7 @@
 #include "dataflow/layers/images/padded_shortcut.h"
 #include "dataflow/layers/images/pool2d.h"
 #include "dataflow/layers/inner_product.h"
+#include "dataflow/layers/layer_norm.h"
 #include "dataflow/layers/outputs/classification.h"
 #include "dataflow/layers/outputs/softmax.h"
 #include "dataflow/layers/outputs/squared_error.h"
@@ -73,6 +74,7 @@ class LayerReader {
       case LayerKind::kSoftmax: return std::make_shared<SoftmaxLayer>();
       case LayerKind::kAccuracy: return accuracy(message_.accuracy());
       case LayerKind::kBatchNorm: return batch_norm(message_.batch_norm());
+      case LayerKind::kLayerNorm: return layer_norm(message_.layer_norm());
       case LayerKind::kEmbedding: return embedding(message_.embedding());
       case LayerKind::kInnerProduct: return inner_product(message_.inner_product());
       case LayerKind::kSquaredError: return squared_error(message_.squared_error());
@@ -192,6 +194,10 @@ class LayerReader {
                                 .momentum = message.momentum(),
                                 .scale = parameter(message.scale(), "batch_norm.scale"),
                                 .shift = parameter(message.shift(), "batch_norm.shift")});
+  }
+
+  static std::shared_ptr<const Layer> layer_norm(const v1::LayerNorm& message) {
+    return std::make_shared<LayerNormLayer>(message.epsilon(), message.affine());
   }
 
   template <typename Message>

@@ -73,6 +73,12 @@ CASES = {
       layers { name: "c" input: "b" batch_norm { epsilon: 0.01 } }
       layers { name: "d" input: "c" dense { units: 9 } }
       layers { name: "e" input: "d" batch_norm {} }""",
+    "layer_norm": """
+      layers { name: "a" input: "image" layer_norm { epsilon: 0.01 } }
+      layers { name: "b" input: "a" conv { filters: 7 kernel: 3 } }
+      layers { name: "c" input: "b" layer_norm { affine: false } }
+      layers { name: "d" input: "c" dense { units: 9 } }
+      layers { name: "e" input: "d" layer_norm {} }""",
     "shortcuts": """
       layers { name: "a" input: "image" padded_shortcut { channels: 9 stride: 2 } }
       layers { name: "b" input: "a" padded_shortcut { channels: 9 stride: 3 } }
@@ -141,6 +147,51 @@ class LayersExport(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             (got,), expected, _ = self.outputs(directory, layers, probe.images(1, 2, 3, 5), examples, ["logits"])
             self.assertLess(probe.relative_norm(got, expected), LIMIT)
+
+    def test_layer_norms_of_other_axes_or_shapes_are_refused(self):
+        layers = """
+          layers { name: "a" input: "image" layer_norm {} }
+          layers { name: "b" input: "a" dense { units: 5 } }
+          layers { name: "c" input: "b" layer_norm {} }
+          layers { name: "loss" input: ["c", "label"] softmax_cross_entropy {} }"""
+        with tempfile.TemporaryDirectory() as directory:
+            run = probe.make_run(pathlib.Path(directory) / "run", layers, probe.images(2, 3, 4, 5))
+            file = probe.export(run, run.with_suffix(".onnx"))
+
+            def imported(change, code):
+                model = onnx.load(file)
+                nodes = [node for node in model.graph.node if node.op_type == "LayerNormalization"]
+                self.assertEqual(len(nodes), 2)
+                change(model, nodes)
+                changed = pathlib.Path(directory, "changed.onnx")
+                onnx.save(model, changed)
+                target = tempfile.mkdtemp(dir=directory)
+                return probe.call(probe.PROGRAM, "import", changed, "--output", target, code=code)
+
+            def set_axes(first, second):
+                def change(_, nodes):
+                    for node, axis in zip(nodes, (first, second)):
+                        next(a for a in node.attribute if a.name == "axis").i = axis
+                return change
+
+            def set_scale(shape):
+                def change(model, nodes):
+                    scale = next(t for t in model.graph.initializer if t.name == nodes[0].input[1])
+                    scale.CopyFrom(onnx.numpy_helper.from_array(np.ones(shape, np.float32), scale.name))
+                return change
+
+            imported(set_axes(-3, -1), 0)
+            message = imported(set_axes(2, -1), 3)
+            self.assertIn("LayerNormalization 'a': it normalizes the axes from 2 on", message)
+            self.assertIn("give it the axis 1 (in PyTorch a normalized_shape of [2, 3, 4])", message)
+            self.assertIn("LayerNormalization 'c': it normalizes the axes from 0 on", imported(set_axes(1, 0), 3))
+            for shape in ([4], [2, 1, 1], [1], [1, 2, 3, 4]):
+                self.assertIn(f"LayerNormalization 'a': its scale has the shape {shape}, and here it must have that of an "
+                              "example, [2, 3, 4]", imported(set_scale(shape), 3))
+
+            def leave_out_bias(_, nodes):
+                del nodes[0].input[2]
+            imported(leave_out_bias, 0)
 
     def test_ids(self):
         layers = """
