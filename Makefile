@@ -83,9 +83,11 @@ format-check:
 	@scripts/bootstrap.sh clang-format
 	@clang-format --dry-run -Werror $(SOURCES)
 
-tidy: build
+# Reads the commands of the preset debug, which compiles each file by itself.
+tidy:
+	@$(MAKE) --no-print-directory build PRESET=debug
 	@scripts/bootstrap.sh clang-tidy
-	@printf '%s\n' $(filter %.cc,$(SOURCES)) | xargs --max-procs=$(CORES) --max-args=4 clang-tidy --quiet -p build/$(PRESET)
+	@printf '%s\n' $(filter %.cc,$(SOURCES)) | xargs --max-procs=$(CORES) --max-args=4 clang-tidy --quiet -p build/debug
 
 clean:
 	rm -rf build
