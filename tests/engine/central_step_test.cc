@@ -15,15 +15,15 @@ using engine::ReplicaDifference;
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-struct CentralModel {
+struct Center {
   Floats next;  // z^{t+1}
   Floats velocity;
   Floats tail;
 };
 
 // All elements of z^{t-1} are 1.
-CentralModel move_in_one_pass(const Replicas& of, CentralStep by, const Floats& velocity, std::int64_t statistics,
-                              int threads) {
+Center move_in_one_pass(const Replicas& of, CentralStep by, const Floats& velocity, std::int64_t statistics,
+                        int threads) {
   const auto device = open_test_device();
   const UploadedReplicas there(*device, of);
   const auto size = static_cast<std::size_t>(of.elements);
@@ -39,8 +39,8 @@ CentralModel move_in_one_pass(const Replicas& of, CentralStep by, const Floats& 
           download<float>(*device, tail.data(), engine::kAveragingTail)};
 }
 
-CentralModel move_in_two_passes(const Replicas& of, CentralStep by, const Floats& velocity, std::int64_t statistics,
-                                int threads) {
+Center move_in_two_passes(const Replicas& of, CentralStep by, const Floats& velocity, std::int64_t statistics,
+                          int threads) {
   const auto device = open_test_device();
   const UploadedReplicas there(*device, of);
   const auto size = static_cast<std::size_t>(of.elements);
@@ -60,8 +60,8 @@ CentralModel move_in_two_passes(const Replicas& of, CentralStep by, const Floats
 
 // Nesterov's rule in the form of torch.optim.SGD, for the gradient -S and a learning rate of 1. Running statistics
 // follow the weights.
-CentralModel nesterov(const Replicas& of, const CentralStep& by, const Floats& velocity, std::int64_t statistics) {
-  CentralModel expected{{}, velocity, {}};
+Center nesterov(const Replicas& of, const CentralStep& by, const Floats& velocity, std::int64_t statistics) {
+  Center expected{{}, velocity, {}};
   for (std::size_t i = 0; i < of.central.size(); ++i) {
     Floats differences;
     for (const Floats& replica : of.replicas) differences.push_back(replica[i] - of.central[i]);
@@ -88,11 +88,11 @@ TEST_CASE("with a velocity the central model moves by Nesterov's rule") {
   // Statistics have no velocity.
   const auto first_statistic = velocity.end() - statistics;
   std::fill(first_statistic, velocity.end(), 55.0F);
-  const CentralModel expected = nesterov(replicas, by, velocity, statistics);
-  const CentralModel one_pass = move_in_one_pass(replicas, by, velocity, statistics, threads);
+  const Center expected = nesterov(replicas, by, velocity, statistics);
+  const Center one_pass = move_in_one_pass(replicas, by, velocity, statistics, threads);
   CHECK(one_pass.next == expected.next);
   CHECK(one_pass.velocity == expected.velocity);
-  const CentralModel two_passes = move_in_two_passes(replicas, by, velocity, statistics, threads);
+  const Center two_passes = move_in_two_passes(replicas, by, velocity, statistics, threads);
   CHECK(two_passes.next == expected.next);
   CHECK(two_passes.velocity == expected.velocity);
   CHECK(one_pass.tail == two_passes.tail);
@@ -114,7 +114,7 @@ TEST_CASE("three rounds of Nesterov's rule follow the formula in double precisio
       v[i] = 0.75 * v[i] + 0.25 * sum;
       z[i] += 0.25 * sum + 0.75 * v[i];
     }
-    const CentralModel moved = move_in_one_pass(replicas, by, velocity, 0, threads);
+    const Center moved = move_in_one_pass(replicas, by, velocity, 0, threads);
     replicas.central = moved.next;
     velocity = moved.velocity;
     CHECK(relative_error(replicas.central, z) < 5e-6);
@@ -132,8 +132,8 @@ TEST_CASE("Nesterov's rule keeps the old center if the new one would not be fini
   const CentralStep by{.step = 0.5F, .momentum = 0.5F};
   Floats velocity(100, 0.0F);
   velocity[7] = -std::numeric_limits<float>::max();
-  const CentralModel one_pass = move_in_one_pass(replicas, by, velocity, 0, 1);
-  const CentralModel two_passes = move_in_two_passes(replicas, by, velocity, 0, 1);
+  const Center one_pass = move_in_one_pass(replicas, by, velocity, 0, 1);
+  const Center two_passes = move_in_two_passes(replicas, by, velocity, 0, 1);
   CHECK(one_pass.next == replicas.central);
   CHECK(two_passes.next == replicas.central);
   CHECK(one_pass.tail[engine::kNonFiniteCount] == two_passes.tail[engine::kNonFiniteCount]);
@@ -156,9 +156,9 @@ TEST_CASE("the squared norm of S is exact on integers, in one and two passes, an
   const CentralStep by{.step = 0.25F, .momentum = 0.5F, .mean_factor = 0.25F};
   const Floats velocity(has_velocity ? replicas.central.size() : 0, 1.0F);
   for (const auto move : {move_in_one_pass, move_in_two_passes}) {
-    const CentralModel central = move(replicas, by, velocity, statistics, threads);
-    CHECK(central.tail[engine::kNonFiniteCount] == 0.0F);
-    CHECK(central.tail[engine::kSquaredSum] == static_cast<float>(squares));
+    const Center center = move(replicas, by, velocity, statistics, threads);
+    CHECK(center.tail[engine::kNonFiniteCount] == 0.0F);
+    CHECK(center.tail[engine::kSquaredSum] == static_cast<float>(squares));
   }
 }
 
@@ -175,9 +175,9 @@ TEST_CASE("the squared norm is computed from the sum over devices, and is 0 if S
 
   Replicas replicas(3, 3);
   if (bad != 0.0F) replicas.replicas[1][2] = -std::numeric_limits<float>::infinity();
-  const CentralModel central = move_in_one_pass(replicas, {.step = 0.5F}, {}, 0, 1);
-  CHECK((central.tail[engine::kSquaredSum] == 0.0F) == (bad != 0.0F));
-  CHECK(central.tail[engine::kNonFiniteCount] == bad);
+  const Center center = move_in_one_pass(replicas, {.step = 0.5F}, {}, 0, 1);
+  CHECK((center.tail[engine::kSquaredSum] == 0.0F) == (bad != 0.0F));
+  CHECK(center.tail[engine::kNonFiniteCount] == bad);
 }
 
 }  // namespace
