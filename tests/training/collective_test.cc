@@ -108,7 +108,7 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
   const auto collective = engine::make_memory_collective(2);
   sma::Options options;
   options.momentum = 0.5F;
-  sma::CentralModel central(devices, {.elements = kElements}, {}, *collective, 4);
+  sma::CentralModel model(devices, {.elements = kElements}, {}, *collective, 4);
   sma::OuterUpdate update(options, 4);
 
   // Four replicas, two on each device; alpha = 1/4 and mu = 1/2 are exact in binary.
@@ -120,8 +120,8 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
       weights[j][i] = central[i] + static_cast<float>(4 * ((i + 3 * j) % 7));
     }
   }
-  central.set_replicas(replicas_of(weights, 2), 4);
-  for (std::size_t d = 0; d < 2; ++d) central.set(d, central.data());
+  model.set_replicas(replicas_of(weights, 2), 4);
+  for (std::size_t d = 0; d < 2; ++d) model.set(d, central.data());
 
   const std::vector<std::vector<Event>> ready(2, std::vector<Event>(2));
   std::vector<double> z(central.begin(), central.end());
@@ -141,15 +141,15 @@ TEST_CASE("averaging is exact on integers, over two devices", "[sma]") {
       previous[i] = z[i];
       z[i] = next;
     }
-    update.enqueue(central, ready, 0.1F);
-    const sma::AveragingTicket ticket = central.ticket();
+    update.enqueue(model, ready, 0.1F);
+    const sma::AveragingTicket ticket = model.ticket();
     ticket.done.synchronize();
-    central.drain();
+    model.drain();
     CHECK(ticket.result->non_finite == 0.0F);
     CHECK(static_cast<double>(ticket.result->squared_distance) == Approx(squared_distance).epsilon(1e-5));
     CHECK(static_cast<double>(ticket.result->squared_sum) == Approx(squared_sum).epsilon(1e-5));
     for (std::size_t d = 0; d < 2; ++d) {
-      const float* result = central.present(d);
+      const float* result = model.present(d);
       bool exact = true;
       for (std::size_t i = 0; i < z.size(); ++i) exact = exact && static_cast<double>(result[i]) == z[i];
       CHECK(exact);
@@ -168,7 +168,7 @@ TEST_CASE("a non-finite weight leaves the central model unchanged on every devic
   }
   const auto collective = engine::make_memory_collective(2);
   const sma::Options options;
-  sma::CentralModel central(devices, {.elements = 4}, {}, *collective, 4);
+  sma::CentralModel model(devices, {.elements = 4}, {}, *collective, 4);
   sma::OuterUpdate update(options, 2);
   const std::vector<float> central{1.0F, 2.0F, 3.0F, 4.0F};
   std::vector<std::vector<float>> weights(2, central);
@@ -178,13 +178,13 @@ TEST_CASE("a non-finite weight leaves the central model unchanged on every devic
   } else {
     weights[0][2] = weights[1][2] = 2e38F;  // finite on each device, but their sum is not
   }
-  central.set_replicas(replicas_of(weights, 1), 2);
-  for (std::size_t d = 0; d < 2; ++d) central.set(d, central.data());
-  update.enqueue(central, std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.1F);
-  central.drain();
-  CHECK(central.ticket().result->non_finite > 0.0F);
+  model.set_replicas(replicas_of(weights, 1), 2);
+  for (std::size_t d = 0; d < 2; ++d) model.set(d, central.data());
+  update.enqueue(model, std::vector<std::vector<Event>>(2, std::vector<Event>(1)), 0.1F);
+  model.drain();
+  CHECK(model.ticket().result->non_finite > 0.0F);
   for (std::size_t d = 0; d < 2; ++d) {
-    const float* result = central.present(d);
+    const float* result = model.present(d);
     CHECK(std::vector<float>(result, result + 4) == central);
   }
 }
