@@ -1,4 +1,4 @@
-// Which device, and how it is opened.
+// These structs name a device, and say how it is opened.
 #pragma once
 
 #include <string>

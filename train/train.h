@@ -1,4 +1,4 @@
-// What can be done with a job: train it, try it out, and evaluate the model that a run of it has saved.
+// These functions train a job, try it out, and evaluate the model that a run of it has saved.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which folders include which, at every depth.
+// A FolderGraph knows which folders include which, at every depth.
 #pragma once
 
 #include <map>

@@ -42,7 +42,7 @@ Values reference_of(const OperatorCheck& check, const Tensors& operands) {
   return check.reference(Tensors(operands.begin(), parameters), Tensors(parameters, operands.end()));
 }
 
-// What the reference says of one gradient: some elements, and the product of all with a random direction.
+// One gradient of the reference is known at some elements, and by its product with a random direction.
 struct ExpectedGradient {
   std::vector<std::size_t> elements;
   Values at_elements;

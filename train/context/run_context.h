@@ -1,4 +1,4 @@
-// What a run of a job is given besides the job: its paths, observers, clock, and how it is stopped.
+// A RunContext gives a run everything besides its job: paths, observers, a clock, and how it is stopped.
 #pragma once
 
 #include <atomic>

@@ -216,7 +216,7 @@ const std::string& label_of(const CsvRows& rows, const Header& header) {
   return label;
 }
 
-// What the training set says about the columns and classes.
+// The training set decides these columns and classes.
 struct Training {
   Header header;
   std::vector<std::string> classes;  // sorted as text; empty: the labels are numbers
