@@ -42,11 +42,11 @@ Weights weights_of(const dataflow::NamedTensor& tensor) {
 jobs::DescribedModel read_model(const std::string& given, const ModelOptions& options,
                                 std::vector<std::string>& warnings) {
   const std::filesystem::path run = jobs::find_run(given);
-  const jobs::ChosenModel chosen =
-      jobs::choose_model(run, options.checkpoint, [&](const std::string& text) { warnings.push_back(text); });
-  jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), options.devices);
+  const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), options.devices);
   warnings.insert(warnings.end(), job.warnings.begin(), job.warnings.end());
-  return jobs::read_described_model(std::move(job), chosen.path, chosen.sha256);
+  return jobs::read_chosen(
+      run, options.checkpoint, [&](const std::string& text) { warnings.push_back(text); },
+      [&](const jobs::ChosenModel& chosen) { return jobs::read_described_model(job, chosen.path, chosen.sha256); });
 }
 
 }  // namespace

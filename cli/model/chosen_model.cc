@@ -1,7 +1,5 @@
 #include "cli/model/chosen_model.h"
 
-#include <spdlog/spdlog.h>
-
 #include "cli/job_arguments.h"
 
 namespace arbalest::cli {
@@ -34,10 +32,5 @@ void add_run_arguments(CLI::App& command, RunArguments& arguments) {
 void find_run(RunArguments& arguments) { arguments.run = jobs::find_run(arguments.run).string(); }
 
 bool is_checkpoint(const RunArguments& arguments) { return jobs::is_checkpoint(arguments.run); }
-
-ChosenModel choose_model(const RunArguments& arguments) {
-  return jobs::choose_model(arguments.run, arguments.checkpoint,
-                            [](const std::string& text) { spdlog::warn("{}", text); });
-}
 
 }  // namespace arbalest::cli

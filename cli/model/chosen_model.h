@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 
 #include "report/reopen/chosen_model.h"
@@ -29,7 +30,12 @@ void find_run(RunArguments& arguments);
 // Whether RUN is a checkpoint of a run. Call find_run() before.
 bool is_checkpoint(const RunArguments& arguments);
 
-// The file that the arguments choose (jobs::choose_model). Logs warnings. Call find_run() before.
-ChosenModel choose_model(const RunArguments& arguments);
+// Returns read(model) for the model that the arguments choose (jobs::read_chosen). Logs warnings. Call find_run()
+// before.
+template <typename Read>
+auto read_chosen(const RunArguments& arguments, const Read& read) {
+  return jobs::read_chosen(
+      arguments.run, arguments.checkpoint, [](const std::string& text) { spdlog::warn("{}", text); }, read);
+}
 
 }  // namespace arbalest::cli

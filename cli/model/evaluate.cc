@@ -57,13 +57,15 @@ int evaluate(EvaluateArguments arguments) {
   const std::filesystem::path run = arguments.run.run;
   const auto set = arguments.split == "test" ? jobs::EvaluationSet::kTest : jobs::EvaluationSet::kValidation;
   const jobs::JobOptions job = jobs::load_for_evaluation((run / jobs::kJobFile).string(), arguments.run.devices);
-  const ChosenModel model = choose_model(arguments.run);
   log_warnings(job.warnings);
   warn_of_unused_data_root(job, arguments.data_root, (run / jobs::kJobFile).string());
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);
-  const jobs::EvaluationResult result =
-      jobs::evaluate_run(job, model.path, model.sha256, context, {.set = set, .per_class = arguments.per_class});
+  ChosenModel model;
+  const jobs::EvaluationResult result = read_chosen(arguments.run, [&](const ChosenModel& chosen) {
+    model = chosen;
+    return jobs::evaluate_run(job, chosen.path, chosen.sha256, context, {.set = set, .per_class = arguments.per_class});
+  });
   log_warnings(result.warnings);
   const std::string& name = dataflow::score_of(result.metrics).name;
   const std::optional<double> score = result.scores.value(name);

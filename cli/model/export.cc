@@ -33,7 +33,6 @@ struct ExportArguments {
 int run_export(ExportArguments arguments) {
   const std::atomic<int>& stop_signal = catch_stop_signals("arbalest: stopped at once; a partial file may be left\n");
   find_run(arguments.run);
-  const ChosenModel model = choose_model(arguments.run);
   // The job is read for its graph and its data's description; the CPU is there in any case.
   const std::vector<std::string> devices = {"cpu"};
   const std::filesystem::path job_file = std::filesystem::path(arguments.run.run) / jobs::kJobFile;
@@ -41,7 +40,9 @@ int run_export(ExportArguments arguments) {
   jobs::ExportOptions options = arguments.options;
   options.output = arguments.output;
   options.format = arguments.format == "onnx" ? jobs::ExportFormat::kOnnx : jobs::ExportFormat::kSafetensors;
-  const jobs::ExportReport report = jobs::export_model(job, model.path, model.sha256, options);
+  const jobs::ExportReport report = read_chosen(arguments.run, [&](const ChosenModel& model) {
+    return jobs::export_model(job, model.path, model.sha256, options);
+  });
   log_warnings(report.warnings);
   if (arguments.json) {
     const nlohmann::ordered_json row = {{"file", arguments.output},
@@ -68,9 +69,9 @@ Command add_export(CLI::App& program) {
       "  arbalest export runs/lenet-digits-20250131-142530 --output lenet.onnx --softmax\n"
       "  arbalest export runs/lenet-digits-20250131-142530 --format safetensors --output lenet.safetensors\n"
       "\n"
-      "ONNX files have operator set 13 and a free batch size. Their input 'image' takes normalized pixels,\n"
-      "and the metadata say how to normalize; 'ids' takes ids. Their output is 'logits', or 'prediction' for\n"
-      "models that predict numbers. The same model gives the same bytes.\n"
+      "ONNX files have operator set 13, or 17 with layer_norm, and a free batch size. Their input 'image'\n"
+      "takes normalized pixels, and the metadata say how to normalize; 'ids' takes ids. Their output is\n"
+      "'logits', or 'prediction' for models that predict numbers. The same model gives the same bytes.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_model_arguments(*command, arguments->run);

@@ -242,10 +242,11 @@ void tell_stop(const PredictArguments& arguments, const Outcome& outcome) {
 int predict(PredictArguments arguments) {
   check(arguments);
   find_run(arguments.run);
-  const ChosenModel chosen = choose_model(arguments.run);
   const std::filesystem::path job_file = std::filesystem::path(arguments.run.run) / jobs::kJobFile;
-  const jobs::DescribedModel model = jobs::read_described_model(
-      jobs::load_for_evaluation(job_file.string(), arguments.run.devices), chosen.path, chosen.sha256);
+  const jobs::JobOptions job = jobs::load_for_evaluation(job_file.string(), arguments.run.devices);
+  const jobs::DescribedModel model = read_chosen(arguments.run, [&](const ChosenModel& chosen) {
+    return jobs::read_described_model(job, chosen.path, chosen.sha256);
+  });
   log_warnings(model.job.warnings);
   log_warnings(model.warnings);
   if (arguments.latency) return report_latency(arguments, model);

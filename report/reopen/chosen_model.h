@@ -6,6 +6,7 @@
 #include <string>
 
 #include "checkpoint/best_model.h"
+#include "engine/base/error.h"
 #include "report/resume_point.h"
 #include "report/run_directory.h"
 
@@ -28,5 +29,20 @@ struct ChosenModel {
 // Throws kCheckpoint, with the reason and what to do, if there is no such model, and kUsage for a `checkpoint` of a run
 // that saves none. `warn` is told if the run of a final model diverged or failed.
 ChosenModel choose_model(const std::filesystem::path& run, const std::string& checkpoint, const Tell& warn);
+
+// Returns read(model) for the chosen model. A run that goes on may replace its best model after its hash has been read
+// and before its file is: `read` then throws kCheckpoint, and is called again with the new one.
+template <typename Read>
+auto read_chosen(const std::filesystem::path& run, const std::string& checkpoint, const Tell& warn, const Read& read) {
+  for (;;) {
+    const ChosenModel model = choose_model(run, checkpoint, warn);
+    try {
+      return read(model);
+    } catch (const engine::Error& error) {
+      const bool was_replaced = model.best && best_model_in(run) != model.best;
+      if (error.kind() != engine::ErrorKind::kCheckpoint || !was_replaced) throw;
+    }
+  }
+}
 
 }  // namespace arbalest::jobs

@@ -9,7 +9,9 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "checkpoint/learner_files.h"
 #include "checkpoint/saved_run.h"
+#include "report/reopen/chosen_model.h"
 #include "saved_model/safetensors.h"
+#include "tests/jobs/job_text.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 
@@ -149,6 +151,36 @@ TEST_CASE("a damaged checkpoint gives no best model") {
   REQUIRE(take.warnings.size() == 2);
   CHECK_THAT(take.warnings[0], ContainsSubstring("cannot be kept") && ContainsSubstring("model.safetensors"));
   CHECK_THAT(take.warnings[1], ContainsSubstring("no checkpoint holds it"));
+}
+
+TEST_CASE("a best model that its run replaces while it is read is read again, and no other failure is hidden") {
+  const TemporaryDirectory run;
+  write_text(run.path() / jobs::kJobFile, std::string(kGoodJob));
+  const BestModel first{.score = 0.5, .batches = 10};
+  const BestModel better{.score = 0.75, .batches = 20};
+  jobs::write_best_model(run.path(), model_of(1.0F), first);
+  std::vector<std::uint64_t> read;
+  const auto read_best = [&]() {
+    return jobs::read_chosen(
+        run.path(), "best", [](const std::string&) {},
+        [&](const jobs::ChosenModel& model) {
+          read.push_back(model.best->batches);
+          if (*model.best == better) return best_value(run.path());
+          jobs::write_best_model(run.path(), model_of(2.0F), better);
+          engine::fail(engine::ErrorKind::kCheckpoint, "another hash");
+        });
+  };
+  CHECK(read_best() == 2.0F);
+  CHECK(read == std::vector<std::uint64_t>{10, 20});
+  int calls = 0;
+  const auto fail_always = [&](const jobs::ChosenModel&) -> int {
+    ++calls;
+    engine::fail(engine::ErrorKind::kCheckpoint, "is damaged");
+  };
+  CHECK_THROWS_WITH(jobs::read_chosen(
+                        run.path(), "best", [](const std::string&) {}, fail_always),
+                    "is damaged");
+  CHECK(calls == 1);
 }
 
 }  // namespace arbalest::tests
