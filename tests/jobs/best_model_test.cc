@@ -155,7 +155,7 @@ TEST_CASE("a damaged checkpoint gives no best model") {
 
 TEST_CASE("a best model that its run replaces while it is read is read again, and no other failure is hidden") {
   const TemporaryDirectory run;
-  write_text(run.path() / jobs::kJobFile, std::string(kGoodJob));
+  write_text(run.path() / jobs::kJobFile, std::string(jobs::kGoodJob));
   const BestModel first{.score = 0.5, .batches = 10};
   const BestModel better{.score = 0.75, .batches = 20};
   jobs::write_best_model(run.path(), model_of(1.0F), first);
