@@ -176,7 +176,7 @@ TrainingSummary run(const TrainingOptions& options, Callbacks& callbacks) {
                         alone);
   const std::string directory = run.directory().path().string();
   if (!run.completed().text.empty()) return completed_summary(run.completed().text, directory);
-  run.directory().tell_trouble(warn);
+  run.directory().warn_with(warn);
   run.context().observers.push_back(&callbacks);
   run.context().stop_signal = &callbacks.stop_signal();
   return summary_of(jobs::train(run.job(), run.context()), directory);

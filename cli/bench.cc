@@ -118,7 +118,7 @@ int bench(const BenchArguments& arguments) {
   context.data_root = data_root(arguments.data_root);
   context.stop_signal = &stop_signal;
   context.trace = arguments.trace;
-  context.tell = [](const std::string& line) { print_note(fmt::format("{}\n", line)); };
+  context.note = [](const std::string& line) { print_note(fmt::format("{}\n", line)); };
   context.command = command_line(arguments);
   context.machine = environment_report();
   context.keep = [&](const jobs::BenchResult& so_far, const jobs::BenchRun& run) {

@@ -207,11 +207,11 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   jobs::ConsoleOptions console_choices = console_options(arguments.quiet);
   if (trace) console_choices.epoch_note = [&trace] { return trace->epoch_text(); };
   jobs::ConsoleReporter console(console_choices);
-  directory.tell_trouble([&console](const std::string& text) { console.on_warning(text); });
+  directory.warn_with([&console](const std::string& text) { console.on_warning(text); });
   // The console is called after the directory, because it names files that must exist by then.
   context.observers.push_back(&console);
   if (monitors.prometheus) {
-    monitors.prometheus->tell_trouble([&console](const std::string& text) { console.on_warning(text); });
+    monitors.prometheus->warn_with([&console](const std::string& text) { console.on_warning(text); });
     context.observers.push_back(&*monitors.prometheus);
   }
   if (trace) {

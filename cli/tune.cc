@@ -120,7 +120,7 @@ void remember(const jobs::JobOptions& job, const jobs::TuneResult& result) {
   }
 }
 
-void tell(const std::string& line) { print_note(fmt::format("{}\n", line)); }
+void note(const std::string& line) { print_note(fmt::format("{}\n", line)); }
 
 // The value of --target, or the job's own target.
 double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
@@ -138,7 +138,7 @@ double target_of(const TuneArguments& arguments, const jobs::JobOptions& job) {
   return *target;
 }
 
-void tell_where(const std::filesystem::path& directory) {
+void print_where(const std::filesystem::path& directory) {
   print_note(fmt::format("kept in '{}': {}, {}\n", directory.string(), kJson, kPicture));
 }
 
@@ -148,10 +148,10 @@ int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, j
   const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
   check_is_free(directory.path());
   context.stop_signal = &catch_stop_signals("arbalest: stopped at once; nothing more is kept\n");
-  const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, tell);
+  const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, note);
   print(study, arguments);  // first, so that a full disk does not lose it
   save(study, directory.path());
-  tell_where(directory.path());
+  print_where(directory.path());
   if (study.signal != 0) return kSignalBase + study.signal;
   return study.reached ? kOk : kTargetNotReached;
 }
@@ -174,7 +174,7 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
     save(result, directory.path());
   };
   try {
-    const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, tell);
+    const jobs::TuneResult result = jobs::tune(job, context, {.sweep = arguments.sweep, .found = keep}, note);
     if (arguments.sweep && !result.sweep.empty()) keep(result);  // the sweep may have chosen anew
     found = result;
   } catch (...) {
@@ -182,12 +182,12 @@ int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job,
     throw;
   }
   if (found->chosen.empty()) {
-    tell("stopped before a number was found; nothing is kept");
+    note("stopped before a number was found; nothing is kept");
     return kSignalBase + found->signal;
   }
   print(*found, arguments);
   if (arguments.sweep && found->sweep.empty()) save(*found, directory.path());
-  tell_where(directory.path());
+  print_where(directory.path());
   return found->signal == 0 ? kOk : kSignalBase + found->signal;
 }
 

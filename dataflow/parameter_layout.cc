@@ -78,7 +78,7 @@ std::int64_t ParameterLayout::trained_parameters() const noexcept {
   return count;
 }
 
-std::int64_t ParameterLayout::numbers() const noexcept {
+std::int64_t ParameterLayout::unpadded_elements() const noexcept {
   std::int64_t count = 0;
   for (const ParameterEntry& entry : entries_) count += entry.spec.whole_shape().elements();
   return count;

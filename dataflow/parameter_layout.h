@@ -52,10 +52,10 @@ class ParameterLayout {
   std::int64_t moving_elements() const noexcept { return moving_elements_; }
   std::int64_t frozen_elements() const noexcept { return elements_ - moving_elements_; }
   // Numbers without padding: parameters() counts all but the statistics, trained_parameters() those of them that are
-  // not frozen, numbers() all. Parts of a split model's parameters count as the whole parameters.
+  // not frozen, unpadded_elements() all. Parts of a split model's parameters count as the whole parameters.
   std::int64_t parameters() const noexcept;
   std::int64_t trained_parameters() const noexcept;
-  std::int64_t numbers() const noexcept;
+  std::int64_t unpadded_elements() const noexcept;
   // Ranges are contiguous and cover the first moving_elements(); neighbors with equal multipliers are merged.
   std::span<const engine::UpdateRange> update_ranges() const noexcept { return ranges_; }
 

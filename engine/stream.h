@@ -15,7 +15,7 @@
 #include "engine/passes/round_weights.h"
 #include "engine/passes/tensor_sum.h"
 #include "engine/passes/vector_hash.h"
-#include "engine/passes/vector_spread.h"
+#include "engine/passes/vector_variance.h"
 #include "engine/passes/weight_update.h"
 #include "engine/task_graph.h"
 #include "engine/task_info.h"
@@ -26,7 +26,7 @@ class Completions;
 
 // Tasks that need no preparation: passes over flat vectors, and the gathering of a mini-batch.
 using FlatTask = std::variant<WeightUpdate, GradientClip, ReplicaDifference, CentralUpdate, LocalAveraging, VectorMean,
-                              VectorSpread, MovingAverage, GatherExamples, RoundWeights, TensorSum, VectorHash>;
+                              VectorVariance, MovingAverage, GatherExamples, RoundWeights, TensorSum, VectorHash>;
 
 // A label names a task in errors, traces and observers; it must be a string literal, or outlive the stream.
 class Stream {

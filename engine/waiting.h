@@ -1,7 +1,7 @@
 // The calls by which a host thread waits for a device; only Completions (engine/host/completions.h) waits, too, for the
 // first of several streams. Enqueueing must not wait, so the rules of the source tree (tests/architecture) list the
 // files that may include one of the two: they set something up, read a result, or belong to the scheduler, which waits
-// for the oldest of the strides that it has enqueued.
+// for the oldest of the iterations that it has enqueued.
 #pragma once
 
 #include "engine/collective.h"

@@ -125,7 +125,7 @@ class Fetching {
         return Arrival::kFailed;
       }
       if (result.problem.empty()) continue;
-      if (options_.tell) options_.tell(fmt::format("{}: {}; trying again", shown_url(url), result.problem));
+      if (options_.warn) options_.warn(fmt::format("{}: {}; trying again", shown_url(url), result.problem));
       if (!pause(tries)) return Arrival::kStopped;
     }
   }

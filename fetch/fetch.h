@@ -25,7 +25,7 @@ struct FetchOptions {
   std::string from = {};
   std::function<bool()> stop = {};                            // asked several times a second
   std::function<void(const FetchProgress&)> progress = {};    // called for each piece that comes
-  std::function<void(const std::string&)> tell = {};          // told what went wrong before another try
+  std::function<void(const std::string&)> warn = {};          // told what went wrong before another try
   std::chrono::milliseconds pause = std::chrono::seconds(1);  // before the first further try; then longer ones
 };
 

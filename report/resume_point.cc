@@ -65,7 +65,7 @@ std::string more_text(const std::vector<std::string>& settings) {
 
 }  // namespace
 
-std::optional<ResumePoint> newest_resume_point(const fs::path& directory, const JobOptions& job, const Tell& warn,
+std::optional<ResumePoint> newest_resume_point(const fs::path& directory, const JobOptions& job, const Warn& warn,
                                                Damaged damaged) {
   const std::optional<Checkpoint> newest = newest_checkpoint(checkpoints_of(directory), warn, damaged);
   if (!newest) return std::nullopt;
@@ -89,7 +89,7 @@ void require_point(const fs::path& path) {
   if (!fs::exists(full_checkpoint_path(path), error) && !error) fail_no_point(path);
 }
 
-ResumePoint resume_point_at(const fs::path& given, const JobOptions& job, const Tell& warn, Damaged damaged) {
+ResumePoint resume_point_at(const fs::path& given, const JobOptions& job, const Warn& warn, Damaged damaged) {
   const fs::path path = full_checkpoint_path(given);
   std::error_code error;
   if (fs::is_directory(checkpoints_of(path), error)) {
@@ -134,7 +134,7 @@ fs::path run_of(const fs::path& path) {
       path.string(), hint_for(path));
 }
 
-void set_later_aside(const fs::path& directory, const fs::path& point, std::uint64_t batches, const Tell& warn) {
+void set_later_aside(const fs::path& directory, const fs::path& point, std::uint64_t batches, const Warn& warn) {
   bool is_changed = false;
   for (const Checkpoint& checkpoint : list_checkpoints(checkpoints_of(directory))) {
     if (checkpoint.batches <= batches) continue;

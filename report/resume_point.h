@@ -20,17 +20,17 @@ struct ResumePoint {
   std::vector<std::string> settings = {};
 };
 
-using Tell = std::function<void(const std::string&)>;
+using Warn = std::function<void(const std::string&)>;
 
 // The newest checkpoint of the run in `directory` that verifies; none if the run has none, so that it begins anew.
 // Damaged checkpoints are renamed and told through `warn`. Throws kCheckpoint if the job has changed (check_same_job).
 std::optional<ResumePoint> newest_resume_point(const std::filesystem::path& directory, const JobOptions& job,
-                                               const Tell& warn, Damaged damaged = Damaged::kRename);
+                                               const Warn& warn, Damaged damaged = Damaged::kRename);
 
 // The checkpoint in `path`, or the newest one if `path` is the directory of a run. Throws kUsage if `path` is neither,
 // kCheckpoint if the checkpoint cannot be used.
 // `damaged`: what happens to damaged checkpoints that are passed over; another run's directory stays as it is.
-ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions& job, const Tell& warn,
+ResumePoint resume_point_at(const std::filesystem::path& path, const JobOptions& job, const Warn& warn,
                             Damaged damaged = Damaged::kRename);
 
 // The checkpoint of the run in `directory` that `name` names: "last", or its number, such as "1234". Throws kUsage if
@@ -50,7 +50,7 @@ std::filesystem::path run_of(const std::filesystem::path& path);
 // Renames the checkpoints of the run in `directory` that have more than `batches` mini-batches, those of `point`,
 // because the run will have another history from there on. Tells each.
 void set_later_aside(const std::filesystem::path& directory, const std::filesystem::path& point, std::uint64_t batches,
-                     const Tell& warn);
+                     const Warn& warn);
 
 // Throws kCheckpoint if a run that begins anew in `directory` would overwrite a model. `is_run`: whether a run has left
 // a log there; if it has no summary, it was killed, and its model is no reason to lose the run.

@@ -75,20 +75,20 @@ void RunDirectory::attempt(const std::function<void()>& write) {
   } catch (const RunGone&) {
     throw;
   } catch (const engine::Error& error) {
-    if (!failure_ && tell_) {
-      tell_(fmt::format("{}; the run goes on, and what is missing will be written once that is possible again",
+    if (!failure_ && warn_) {
+      warn_(fmt::format("{}; the run goes on, and what is missing will be written once that is possible again",
                         error.what()));
     }
     failure_ = error;
     return;
   }
-  if (metrics_->take_restored() && tell_) {
-    tell_(fmt::format("'{}' was deleted while its run was training; it was written again, and nothing is missing",
+  if (metrics_->take_restored() && warn_) {
+    warn_(fmt::format("'{}' was deleted while its run was training; it was written again, and nothing is missing",
                       (path() / kMetricsFile).string()));
   }
   if (!failure_ || !metrics_->is_whole() || replay_waits_ || !tensorboard_.is_whole()) return;
   failure_.reset();
-  if (tell_) tell_(fmt::format("'{}' can be written again, and nothing is missing", path().string()));
+  if (warn_) warn_(fmt::format("'{}' can be written again, and nothing is missing", path().string()));
 }
 
 void RunDirectory::log(const char* event, const nlohmann::ordered_json& row) {
@@ -105,13 +105,13 @@ RunDirectory::~RunDirectory() {
 void RunDirectory::cut_log() {
   const std::string log = (path() / kMetricsFile).string();
   const MetricsLog::Cut cut = metrics_->cut(kept_bytes_);
-  if (!tell_) return;
+  if (!warn_) return;
   if (cut.damaged_bytes > 0) {
-    tell_(fmt::format("'{}' is damaged: the damaged part, {}, is now in '{}.damaged'; all other lines are kept", log,
+    warn_(fmt::format("'{}' is damaged: the damaged part, {}, is now in '{}.damaged'; all other lines are kept", log,
                       counted(static_cast<std::int64_t>(cut.damaged_bytes), "byte"), log));
   }
   if (cut.bytes < kept_bytes_) {
-    tell_(
+    warn_(
         fmt::format("'{}' {}: it holds {} of the {} bytes up to the checkpoint, so events before it are missing; the "
                     "run itself lacks nothing",
                     log, existed_ ? "is damaged or was replaced" : "was deleted", cut.bytes, kept_bytes_));
@@ -212,7 +212,7 @@ void RunDirectory::on_save() {
 // A full disk may have room for one of the files.
 void RunDirectory::on_finish(const RunSummary& summary) {
   if (!begun_) return;
-  tell_ = {};  // what is missing from here on is an error
+  warn_ = {};  // what is missing from here on is an error
   log("finish", to_json(summary));
   attempt([this] { metrics_->sync(); });
   if (replay_waits_) attempt([this] { write_replay(); });

@@ -53,8 +53,8 @@ class RunDirectory final : public RunObserver {
   bool has_earlier_log() const noexcept { return existed_; }
   // Bytes of metrics.jsonl so far, all of them on disk, or waiting if the disk is full.
   std::uint64_t log_bytes();
-  // `tell` is called with a warning when a file cannot be written, and when it can be written again.
-  void tell_trouble(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+  // `warn` is called with a warning when a file cannot be written, and when it can be written again.
+  void warn_with(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
 
   // Adds the results of `trace` to each epoch. The trace must be an observer called before this one.
   void follow(const Trace& trace) { trace_ = &trace; }
@@ -93,7 +93,7 @@ class RunDirectory final : public RunObserver {
   const Trace* trace_ = nullptr;
   std::string job_text_;
   bool is_tuned_ = false;
-  std::function<void(const std::string&)> tell_;
+  std::function<void(const std::string&)> warn_;
   std::optional<engine::Error> failure_;  // the last one, until everything is written
   bool replay_waits_ = false;             // whether replay.txtpb could not be written
   bool writes_replay_ = false;            // whether job.txtpb alone does not tell the numbers of learners

@@ -63,7 +63,7 @@ Scheduler::Scheduler(const Options& options, Pools pools, engine::Collective& co
                     kRunAhead + 1),
       results_(options.spike, clock_, replicas_),
       evaluation_(options.moving_average, options.statistics_ring, replicas_, clock_),
-      strides_(kRunAhead + 1) {
+      iterations_(kRunAhead + 1) {
   couple(options_.synchronization);
   for (const auto& pool : pools) {
     pool->training_plan().parameters().initialize(pool->device(), options_.seed, pool->evaluation_weights());
@@ -96,14 +96,14 @@ void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
   evaluation_.forget_statistics();
 }
 
-Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
+Progress Scheduler::advance(dataflow::BatchRing& ring, int iterations) {
   replicas_.take_share(ring, batches());
   Progress progress;
-  for (int stride = 0; stride < strides; ++stride) {
-    while (strides_.size() >= kRunAhead) take_stride(progress);
+  for (int iteration = 0; iteration < iterations; ++iteration) {
+    while (iterations_.size() >= kRunAhead) take_iteration(progress);
     const double start = engine::host::thread_cpu_seconds();
     try {
-      enqueue_stride(ring, progress);
+      enqueue_iteration(ring, progress);
     } catch (...) {
       replicas_.rethrow_cause();
     }
@@ -112,18 +112,18 @@ Progress Scheduler::advance(dataflow::BatchRing& ring, int strides) {
   return progress;
 }
 
-void Scheduler::enqueue_stride(dataflow::BatchRing& ring, Progress& progress) {
+void Scheduler::enqueue_iteration(dataflow::BatchRing& ring, Progress& progress) {
   if (clock_.take_drops()) round_->restart_at_drop();
   const std::size_t tasks = replicas_.tasks().size();
-  const StrideEnd end = round_->enqueue(ring, progress);
+  const IterationEnd end = round_->enqueue(ring, progress);
   rounds_ += end.rounds;
   const bool is_measured = round_->measure_gradients();
-  strides_.push({.tasks = replicas_.tasks().size() - tasks,
-                 .averaging = end.averaging,
-                 .measures = is_measured,
-                 .compares = end.rounds > 0 && is_comparison_due() && round_->compare_copies(),
-                 .round = rounds_,
-                 .batches = batches()});
+  iterations_.push({.tasks = replicas_.tasks().size() - tasks,
+                    .averaging = end.averaging,
+                    .measures = is_measured,
+                    .compares = end.rounds > 0 && is_comparison_due() && round_->compare_copies(),
+                    .round = rounds_,
+                    .batches = batches()});
   // Within a round there is no central model to add to the average.
   if (!evaluation_.average().is_due(clock_.epochs()) || !round_->is_between_rounds()) return;
   round_->make_readable(progress);
@@ -135,13 +135,13 @@ bool Scheduler::is_comparison_due() const {
   return options_.compare_rounds > 0 && rounds_ % static_cast<std::uint64_t>(options_.compare_rounds) == 0;
 }
 
-void Scheduler::take_stride(Progress& progress) {
-  const Stride stride = strides_.pop();
-  for (std::size_t i = 0; i < stride.tasks; ++i) results_.take(replicas_.tasks().pop(), progress);
-  if (stride.averaging) results_.take_averaging(*stride.averaging, progress);
-  if (stride.compares) results_.check_copies(synchronizer_.take_comparison(), stride.round, stride.batches);
-  if (!stride.measures) return;
-  const sma::SpreadSample sample = synchronizer_.take_spread();
+void Scheduler::take_iteration(Progress& progress) {
+  const Iteration iteration = iterations_.pop();
+  for (std::size_t i = 0; i < iteration.tasks; ++i) results_.take(replicas_.tasks().pop(), progress);
+  if (iteration.averaging) results_.take_averaging(*iteration.averaging, progress);
+  if (iteration.compares) results_.check_copies(synchronizer_.take_comparison(), iteration.round, iteration.batches);
+  if (!iteration.measures) return;
+  const sma::VarianceSample sample = synchronizer_.take_variance();
   progress.gradient_square_mean += sample.square_mean;
   progress.mean_gradient_square += sample.mean_square;
   ++progress.gradient_samples;
@@ -149,7 +149,7 @@ void Scheduler::take_stride(Progress& progress) {
 
 Progress Scheduler::drain() {
   Progress progress;
-  while (!strides_.empty()) take_stride(progress);
+  while (!iterations_.empty()) take_iteration(progress);
   rounds_ += round_->drain(progress);
   return progress;
 }
@@ -216,7 +216,7 @@ std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
 
 // Copies to the host read memory that the streams' work writes, so this work must have ended.
 void Scheduler::settle() {
-  ARBALEST_CHECK(replicas_.tasks().empty() && strides_.empty());
+  ARBALEST_CHECK(replicas_.tasks().empty() && iterations_.empty());
   synchronizer_.settle();
   replicas_.settle();
 }
@@ -288,7 +288,7 @@ void Scheduler::abandon() noexcept {
   if (round_) round_->interrupt();
   synchronizer_.drain();
   replicas_.drain();
-  while (!strides_.empty()) strides_.pop();
+  while (!iterations_.empty()) iterations_.pop();
   synchronizer_.forget();
   if (round_) round_->forget();
 }

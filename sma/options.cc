@@ -135,7 +135,7 @@ int Options::period_at(double learning_rate, int most) const {
   return std::max(1, static_cast<int>(steps));
 }
 
-int Options::steps_per_stride() const {
+int Options::steps_per_iteration() const {
   const bool has_whole_rounds = scheme == Scheme::kSma || scheme == Scheme::kEaSgd || scheme == Scheme::kAsyncSgd;
   return has_whole_rounds ? period : 1;
 }
@@ -154,9 +154,9 @@ int most_steps_within_bound(std::span<const Options> schemes) {
   return most;
 }
 
-int longest_stride(std::span<const Options> schemes) {
+int longest_iteration(std::span<const Options> schemes) {
   int longest = 1;
-  for (const Options& options : schemes) longest = std::max(longest, options.steps_per_stride());
+  for (const Options& options : schemes) longest = std::max(longest, options.steps_per_iteration());
   return longest;
 }
 

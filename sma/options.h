@@ -93,7 +93,7 @@ struct Options {
   // Steps of each learner that are enqueued at once. For sma and ea_sgd a whole round, so that it has one learning
   // rate. For the others 1: their rounds may be long, and may stop or resize at any step.
   // async_sgd: the mini-batches of a push.
-  int steps_per_stride() const;
+  int steps_per_iteration() const;
   // Steps of each learner whose mini-batches a ring must hold, so that a learner that stands still does not stop the
   // others before their bound does. 0: the scheme asks for no slots of its own.
   int steps_within_bound() const;
@@ -108,7 +108,7 @@ struct Options {
 };
 
 // The largest number of steps that any of the schemes enqueues at once.
-int longest_stride(std::span<const Options> schemes);
+int longest_iteration(std::span<const Options> schemes);
 // The largest steps_within_bound() of the schemes.
 int most_steps_within_bound(std::span<const Options> schemes);
 

@@ -40,42 +40,42 @@ void ShardProtocol::drain() {
   end_if_drained();
 }
 
-void ShardProtocol::received(int from, ShardLetter letter) {
+void ShardProtocol::received(int from, ShardMessage message) {
   // A process that is drained itself still answers. An answer belongs to the phase of its pull, which has not ended.
-  if (letter.header().kind == LetterKind::kWeights) return handle(from, std::move(letter));
+  if (message.header().kind == MessageKind::kWeights) return handle(from, std::move(message));
   Peer& peer = peers_[static_cast<std::size_t>(from)];
-  peer.held.push_back(std::move(letter));
+  peer.held.push_back(std::move(message));
   handle_held(static_cast<std::size_t>(from));
 }
 
 void ShardProtocol::handle_held(std::size_t number) {
   Peer& peer = peers_[number];
   while (is_open_ && !peer.is_drained && !peer.held.empty()) {
-    ShardLetter letter = std::move(peer.held.front());
+    ShardMessage message = std::move(peer.held.front());
     peer.held.pop_front();
-    handle(static_cast<int>(number), std::move(letter));
+    handle(static_cast<int>(number), std::move(message));
   }
 }
 
-void ShardProtocol::handle(int from, ShardLetter letter) {
-  switch (letter.header().kind) {
-    case LetterKind::kPull:
-      waiting_.push_back({letter.header().learner, from});
+void ShardProtocol::handle(int from, ShardMessage message) {
+  switch (message.header().kind) {
+    case MessageKind::kPull:
+      waiting_.push_back({message.header().learner, from});
       go_on();
       break;
-    case LetterKind::kWeights: take_weights(from, letter); break;
-    case LetterKind::kPush:
-      apply(std::move(letter));
+    case MessageKind::kWeights: take_weights(from, message); break;
+    case MessageKind::kPush:
+      apply(std::move(message));
       go_on();
       break;
-    case LetterKind::kDrained:
+    case MessageKind::kDrained:
       peers_[static_cast<std::size_t>(from)].is_drained = true;
       end_if_drained();
       break;
   }
 }
 
-void ShardProtocol::apply(ShardLetter push) {
+void ShardProtocol::apply(ShardMessage push) {
   const std::int64_t staleness = clocks_.complete(push.header().learner);
   work_.apply(std::move(push), staleness);
 }
@@ -96,7 +96,7 @@ bool ShardProtocol::start_one() {
   for (std::size_t to = 0; to < peers_.size(); ++to) {
     if (to == process_) continue;
     work_.send(static_cast<int>(to),
-               ShardLetter(LetterHeader{.kind = LetterKind::kPull, .learner = static_cast<std::uint32_t>(learner)}));
+               ShardMessage(MessageHeader{.kind = MessageKind::kPull, .learner = static_cast<std::uint32_t>(learner)}));
   }
   waiting_.push_back({learner, static_cast<int>(process_)});
   return true;
@@ -113,7 +113,7 @@ bool ShardProtocol::answer_one() {
   return true;
 }
 
-void ShardProtocol::weights_read(ShardLetter weights) {
+void ShardProtocol::weights_read(ShardMessage weights) {
   const auto pull = std::ranges::find(reading_, std::size_t{weights.header().learner}, &Pull::learner);
   ARBALEST_CHECK(pull != reading_.end());
   const int process = pull->process;
@@ -125,7 +125,7 @@ void ShardProtocol::weights_read(ShardLetter weights) {
   }
 }
 
-void ShardProtocol::take_weights(int from, const ShardLetter& weights) {
+void ShardProtocol::take_weights(int from, const ShardMessage& weights) {
   const std::size_t learner = weights.header().learner;
   ARBALEST_CHECK(is_here(learner) && missing_[learner - first_] > 0);
   work_.keep_weights(from, weights);
@@ -134,7 +134,7 @@ void ShardProtocol::take_weights(int from, const ShardLetter& weights) {
 
 void ShardProtocol::computed(std::size_t learner) {
   for (std::size_t to = 0; to < peers_.size(); ++to) {
-    ShardLetter push = work_.gradient(learner, static_cast<int>(to));
+    ShardMessage push = work_.gradient(learner, static_cast<int>(to));
     if (to == process_) {
       apply(std::move(push));
     } else {
@@ -164,7 +164,7 @@ std::vector<int> ShardProtocol::awaited() const {
 void ShardProtocol::end_if_drained() {
   if (!drains_ || !is_open_ || granted_ > 0 || idle_.size() < learners_) return;
   for (std::size_t to = 0; to < peers_.size() && !has_told_; ++to) {
-    if (to != process_) work_.send(static_cast<int>(to), ShardLetter(LetterHeader{.kind = LetterKind::kDrained}));
+    if (to != process_) work_.send(static_cast<int>(to), ShardMessage(MessageHeader{.kind = MessageKind::kDrained}));
   }
   has_told_ = true;
   const auto is_drained = [&](const Peer& peer) { return &peer == &peers_[process_] || peer.is_drained; };

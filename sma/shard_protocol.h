@@ -4,8 +4,8 @@
 //
 // Every shard gets every push, so each server knows the clocks of all learners (sma/staleness_clocks.h). It keeps a
 // pull back until the slowest clock allows the learner to start. So no shard gives a learner weights that miss more
-// than the bound allows. A process sends a learner's pull behind its earlier pushes, and letters keep their order: what
-// a learner pulls has its own pushes in it.
+// than the bound allows. A process sends a learner's pull behind its earlier pushes, and messages keep their order:
+// what a learner pulls has its own pushes in it.
 //
 // A learner asks only once the shard of its own process allows it. So it uses up no push that a slower learner of the
 // process needs, and a pull waits at another shard only for pushes that are under way to it.
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "sma/idle_learners.h"
-#include "sma/shard_letter.h"
+#include "sma/shard_message.h"
 #include "sma/staleness_clocks.h"
 
 namespace arbalest::sma {
@@ -37,15 +37,15 @@ class ShardWork {
   // Reads this process's shard, after all pushes so far, for any learner. ShardProtocol::weights_read() must follow.
   virtual void read_weights(std::size_t learner) = 0;
   // Keeps the weights of the shard of process `from` for a learner of this process.
-  virtual void keep_weights(int from, const ShardLetter& weights) = 0;
+  virtual void keep_weights(int from, const ShardMessage& weights) = 0;
   // All weights are there for a learner of this process. ShardProtocol::computed() must follow.
   virtual void compute(std::size_t learner) = 0;
   // Returns what a learner of this process, which has computed, pushes to the shard of process `to`.
-  virtual ShardLetter gradient(std::size_t learner, int to) = 0;
+  virtual ShardMessage gradient(std::size_t learner, int to) = 0;
   // Applies a push to this process's shard, after all pushes so far. `staleness`: pushes of others since the learner
   // got the weights of this shard.
-  virtual void apply(ShardLetter push, std::int64_t staleness) = 0;
-  virtual void send(int to, ShardLetter letter) = 0;
+  virtual void apply(ShardMessage push, std::int64_t staleness) = 0;
+  virtual void send(int to, ShardMessage message) = 0;
 };
 
 class ShardProtocol {
@@ -57,7 +57,7 @@ class ShardProtocol {
   // `bound`: StalenessClocks. All processes call it at the same point, where is_drained() or nothing was opened.
   void restart(std::size_t first_learner, std::size_t learners, std::size_t all, std::optional<int> bound);
 
-  // Begins a phase, which ends when all processes are drained. Until then letters of the next phase are kept.
+  // Begins a phase, which ends when all processes are drained. Until then messages of the next phase are kept.
   void open();
   bool is_open() const noexcept { return is_open_; }
   // Learners of this process may push so many times more, each whenever it can.
@@ -70,11 +70,11 @@ class ShardProtocol {
   bool is_drained() const noexcept { return !is_open_; }
 
   // Tells what has happened. These call the functions of ShardWork.
-  void received(int from, ShardLetter letter);
-  void weights_read(ShardLetter weights);
+  void received(int from, ShardMessage message);
+  void weights_read(ShardMessage weights);
   void computed(std::size_t learner);
 
-  // Returns the other processes without whose letters this one cannot go on; none while it can.
+  // Returns the other processes without whose messages this one cannot go on; none while it can.
   std::vector<int> awaited() const;
 
   // Clocks of all learners, as this process's shard has seen them.
@@ -82,8 +82,8 @@ class ShardProtocol {
 
  private:
   struct Peer {
-    bool is_drained = false;            // in this phase
-    std::deque<ShardLetter> held = {};  // of the next phase
+    bool is_drained = false;             // in this phase
+    std::deque<ShardMessage> held = {};  // of the next phase
   };
   struct Pull {
     std::size_t learner = 0;
@@ -91,10 +91,10 @@ class ShardProtocol {
   };
 
   bool is_here(std::size_t learner) const { return learner >= first_ && learner < first_ + learners_; }
-  void handle(int from, ShardLetter letter);
+  void handle(int from, ShardMessage message);
   void handle_held(std::size_t peer);
-  void take_weights(int from, const ShardLetter& weights);
-  void apply(ShardLetter push);
+  void take_weights(int from, const ShardMessage& weights);
+  void apply(ShardMessage push);
   // Lets idle learners start, and answers the pulls that wait, as far as the bound allows.
   void go_on();
   bool start_one();

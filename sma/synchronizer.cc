@@ -52,7 +52,7 @@ std::vector<std::size_t> Synchronizer::device_bytes(const SynchronizerNeeds& nee
   if (!vectors) return bytes;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     bytes[d] = CentralModel::device_bytes(*devices[d], sizes, *vectors);
-    if (needs.measures_gradients) bytes[d] += GradientSpread::device_bytes(sizes.trainable());
+    if (needs.measures_gradients) bytes[d] += GradientVariance::device_bytes(sizes.trainable());
     if (needs.compares_copies) {
       bytes[d] += CopyComparison::device_bytes(needs.most_learners, sizes.compared_ranges().size());
     }
@@ -73,17 +73,17 @@ Synchronizer::Synchronizer(const SynchronizerNeeds& needs, std::span<engine::Dev
   if (auto server = server_needs(needs, devices, shards_)) {
     server_.emplace(*devices.front(), central_->stream(0), shards_.sizes_of(needs.process), std::move(*server));
   }
-  if (needs.measures_gradients) spread_.emplace(devices, sizes.trainable(), result_slots);
+  if (needs.measures_gradients) variance_.emplace(devices, sizes.trainable(), result_slots);
   if (needs.compares_copies) {
     comparison_.emplace(devices, needs.most_learners, result_slots, sizes.compared_ranges().size());
   }
 }
 
 void Synchronizer::set_replicas(std::vector<ReplicaVectors> replicas, int all) {
-  if (spread_) {
+  if (variance_) {
     std::vector<std::vector<const float*>> gradients;
     for (const ReplicaVectors& of_device : replicas) gradients.push_back(of_device.gradients);
-    spread_->set_gradients(std::move(gradients));
+    variance_->set_gradients(std::move(gradients));
   }
   if (central_) central_->set_replicas(std::move(replicas), all);
 }
@@ -99,7 +99,7 @@ bool Synchronizer::compare_central() {
 }
 
 void Synchronizer::forget() {
-  if (spread_) spread_->forget();
+  if (variance_) variance_->forget();
   if (comparison_) comparison_->forget();
 }
 

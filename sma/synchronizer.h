@@ -9,7 +9,7 @@
 
 #include "sma/central_model.h"
 #include "sma/copy_comparison.h"
-#include "sma/gradient_spread.h"
+#include "sma/gradient_variance.h"
 #include "sma/options.h"
 #include "sma/parameter_server.h"
 #include "sma/shards.h"
@@ -57,11 +57,11 @@ class Synchronizer {
   ParameterServer& server() { return *server_; }
   const Shards& shards() const noexcept { return shards_; }
 
-  // Measurements of the gradients' spread (SynchronizerNeeds::measures_gradients); null: there are none.
-  GradientSpread* spread() { return spread_ ? &*spread_ : nullptr; }
+  // Measurements of the gradients' variance (SynchronizerNeeds::measures_gradients); null: there are none.
+  GradientVariance* variance() { return variance_ ? &*variance_ : nullptr; }
   // Returns the oldest measurement that was not taken; blocks the host until it is complete.
-  SpreadSample take_spread() {
-    return spread_->take([this](const engine::Event& event) { central_->wait(event); });
+  VarianceSample take_variance() {
+    return variance_->take([this](const engine::Event& event) { central_->wait(event); });
   }
 
   // Comparisons of what all devices must hold alike (SynchronizerNeeds::compares_copies); null: there are none.
@@ -87,7 +87,7 @@ class Synchronizer {
   std::optional<CentralModel> central_;
   Shards shards_;
   std::optional<ParameterServer> server_;
-  std::optional<GradientSpread> spread_;
+  std::optional<GradientVariance> variance_;
   std::optional<CopyComparison> comparison_;
   std::vector<std::vector<const float*>> copies_;  // by device: vectors of the comparison that is being enqueued
 };

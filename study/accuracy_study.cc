@@ -21,10 +21,10 @@ namespace {
 // Records when the target was reached, but lets the training go on.
 class Watcher final : public RunObserver {
  public:
-  // `name`: what the lines of `tell` begin with.
+  // `name`: what the lines of `note` begin with.
   Watcher(AccuracyRun& run, std::string name, double target, int max_epochs,
-          const std::function<void(const std::string&)>& tell)
-      : run_(run), name_(std::move(name)), goal_(target), target_(target), max_epochs_(max_epochs), tell_(tell) {}
+          const std::function<void(const std::string&)>& note)
+      : run_(run), name_(std::move(name)), goal_(target), target_(target), max_epochs_(max_epochs), note_(note) {}
 
   void on_start(const RunStart& /*start*/) override {}
   void on_progress(const RunProgress& /*progress*/) override {}
@@ -38,7 +38,7 @@ class Watcher final : public RunObserver {
       run_.epochs = row.epoch;
     }
     const EvaluationSet set = row.validation.empty() ? EvaluationSet::kTest : EvaluationSet::kValidation;
-    tell_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", name_, row.epoch, max_epochs_, to_string(set),
+    note_(fmt::format("{}: epoch {}/{}, {} accuracy {}, {:.1f} s{}", name_, row.epoch, max_epochs_, to_string(set),
                       percent(accuracy, goal_), row.elapsed_seconds, first ? ", the target is reached" : ""));
   }
   void on_finish(const RunSummary& summary) override {
@@ -56,7 +56,7 @@ class Watcher final : public RunObserver {
   const double goal_;
   AccuracyTarget target_;
   int max_epochs_;
-  const std::function<void(const std::string&)>& tell_;
+  const std::function<void(const std::string&)>& note_;
 };
 
 // "2 learners", or with several seeds "2 learners, seed 3".
@@ -80,7 +80,7 @@ JobOptions fixed_job(const JobOptions& job, int learners, std::uint64_t seed) {
 // Trains once for each seed. Returns none if a signal stopped a training.
 std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext context, const autotuner::Configuration& at,
                                          const AccuracyStudyOptions& options,
-                                         const std::function<void(const std::string&)>& tell) {
+                                         const std::function<void(const std::string&)>& note) {
   AccuracyPoint point{.learners = at.learners, .threads = at.threads};
   context.output_directory.clear();
   context.learner_cache = nullptr;
@@ -92,11 +92,11 @@ std::optional<AccuracyPoint> train_point(const JobOptions& job, RunContext conte
     }
     AccuracyRun& run = point.runs.emplace_back(AccuracyRun{.seed = seed});
     const std::string name = name_of(at.learners, seed, options.seeds.size());
-    Watcher watcher(run, name, options.target, fixed.training.max_epochs, tell);
+    Watcher watcher(run, name, options.target, fixed.training.max_epochs, note);
     context.observers = {&watcher};
     const RunSummary summary = train(fixed, context);
     if (summary.status == RunStatus::kStopped) return std::nullopt;
-    if (summary.status == RunStatus::kDiverged) tell(fmt::format("{}: {}", name, summary.message));
+    if (summary.status == RunStatus::kDiverged) note(fmt::format("{}: {}", name, summary.message));
   }
   return point;
 }
@@ -217,7 +217,7 @@ std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool
 }
 
 AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& given,
-                             const std::function<void(const std::string&)>& tell) {
+                             const std::function<void(const std::string&)>& note) {
   ARBALEST_CHECK(job.tuned.has_value());
   AccuracyStudyOptions options = given;
   if (options.seeds.empty()) options.seeds = {job.training.seed};
@@ -235,7 +235,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
   for (const engine::DeviceSpec& device : job.devices) study.devices.push_back(device.name);
   for (const autotuner::Configuration& at : studied_counts(job, options.every_count)) {
     try {
-      const auto point = train_point(job, context, at, options, tell);
+      const auto point = train_point(job, context, at, options, note);
       if (!point) {
         study.signal = *context.stop_signal;
         break;
@@ -246,7 +246,7 @@ AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, c
       const bool is_limit =
           error.kind() == engine::ErrorKind::kOutOfMemory || error.kind() == engine::ErrorKind::kInvalidJob;
       if (!is_limit || study.points.empty()) throw;
-      tell(fmt::format("{} and more are left out: {}", counted(at.learners, "learner"), error.what()));
+      note(fmt::format("{} and more are left out: {}", counted(at.learners, "learner"), error.what()));
       break;
     }
   }

@@ -96,8 +96,8 @@ std::vector<autotuner::Configuration> studied_counts(const JobOptions& job, bool
 //
 // Throws what training throws; kOutOfMemory only if the first number does not fit. A training that diverges gives a
 // point without time to the target. A stop signal of the context ends the study; the number of learners under way
-// gives no point. `tell` gets a line for each evaluation.
+// gives no point. `note` gets a line for each evaluation.
 AccuracyStudy study_accuracy(const JobOptions& job, const RunContext& context, const AccuracyStudyOptions& options,
-                             const std::function<void(const std::string&)>& tell);
+                             const std::function<void(const std::string&)>& note);
 
 }  // namespace arbalest::jobs

@@ -83,27 +83,27 @@ struct Candidate {
 
 class Study {
  public:
-  Study(const JobOptions& job, const RunContext& context, const std::function<void(const std::string&)>& tell)
+  Study(const JobOptions& job, const RunContext& context, const std::function<void(const std::string&)>& note)
       : job_(without_steps(job)),
-        tell_(tell),
+        note_(note),
         stop_signal_(context.stop_signal),
         session_(open_session(job_, context.data_root, context.device_options)),
         present_(job_.learners_per_device),
         clock_(make_processor_clock(job_)),
         result_(begin_result(job_)) {
-    for (std::size_t w = job.warnings.size(); w < job_.warnings.size(); ++w) tell_(job_.warnings[w]);
+    for (std::size_t w = job.warnings.size(); w < job_.warnings.size(); ++w) note_(job_.warnings[w]);
   }
 
   // Returns false if a signal has stopped it.
   bool search() {
     TunedChanges changes(job_, *session_, first_guess(job_), kPatience);
     changes.measure_with(clock_.get());
-    if (!changes.warning().empty()) tell_(changes.warning());
+    if (!changes.warning().empty()) note_(changes.warning());
     const Clock::time_point start = Clock::now();
     while (!changes.is_settled()) {
       if (signal() != 0) return false;
       if (const auto change = changes.due(session_->scheduler().batches())) {
-        tell_(change->reason);
+        note_(change->reason);
         if (change->to != present_) resize(change->to);
       }
       bytes_[present_] = session_->learner_bytes();
@@ -251,7 +251,7 @@ class Study {
     int turn = comparison.turn();
     while (const std::optional<std::size_t> next = comparison.next()) {
       if (comparison.turn() != turn) {
-        tell_(fmt::format("{}: turn {} is over, rates are known to {:.1f} %", what, turn,
+        note_(fmt::format("{}: turn {} is over, rates are known to {:.1f} %", what, turn,
                           100.0 * comparison.largest_error()));
         turn = comparison.turn();
       }
@@ -289,7 +289,7 @@ class Study {
     } catch (const std::exception& error) {
       if (!is_shortage(error)) throw;
       if (candidate.most_threads == 0) lost_.add(present_, learners);
-      tell_(fmt::format("{}: {} left out, as they do not fit: {}", what, counted(total(learners), "learner"),
+      note_(fmt::format("{}: {} left out, as they do not fit: {}", what, counted(total(learners), "learner"),
                         as_error(error).what()));
       return false;
     }
@@ -319,7 +319,7 @@ class Study {
   }
 
   JobOptions job_;
-  const std::function<void(const std::string&)>& tell_;
+  const std::function<void(const std::string&)>& note_;
   const std::atomic<int>* stop_signal_;
   std::unique_ptr<Session> session_;
   std::vector<int> present_;                             // by device
@@ -339,9 +339,9 @@ class Study {
 }  // namespace
 
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
-                const std::function<void(const std::string&)>& tell) {
+                const std::function<void(const std::string&)>& note) {
   ARBALEST_CHECK(job.tuned.has_value());
-  Study study(job, context, tell);
+  Study study(job, context, note);
   TuneResult& result = study.result();
   if (!study.search() || (!options.sweep && !study.compare(false))) {
     result.signal = study.signal();

@@ -95,7 +95,7 @@ bool may_be_remembered(const TuneResult& result);
 std::optional<double> regret_of(const TuneResult& result);
 
 // Trains without evaluation until the search has ended; stores nothing. `job` must have bounds (JobOptions::tuned). The
-// learning rate is zero; for goodput it is the job's, because the noise scale belongs to weights that learn. `tell`
+// learning rate is zero; for goodput it is the job's, because the noise scale belongs to weights that learn. `note`
 // gets a line for each decision. `context.stop_signal` ends the study after the round.
 //
 // The search asks for some numbers. Then one learner, the same with fewer threads, the best numbers of the search, or
@@ -103,6 +103,6 @@ std::optional<double> regret_of(const TuneResult& result);
 // The answer is the best of all that was measured, or the fewest learners within 3 % of it. Numbers for which there is
 // no memory are left out.
 TuneResult tune(const JobOptions& job, const RunContext& context, const TuneOptions& options,
-                const std::function<void(const std::string&)>& tell);
+                const std::function<void(const std::string&)>& note);
 
 }  // namespace arbalest::jobs

@@ -88,7 +88,7 @@ int fetch(const FetchArguments& arguments) {
   options.from = arguments.from;
   options.stop = [&stop_signal] { return stop_signal.load() != 0; };
   if (!arguments.quiet) options.progress = [&line](const jobs::FetchProgress& progress) { line.show(progress); };
-  options.tell = [&line](const std::string& text) {
+  options.warn = [&line](const std::string& text) {
     line.end();
     spdlog::warn("{}", text);
   };

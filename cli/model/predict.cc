@@ -234,7 +234,7 @@ void check(const PredictArguments& arguments) {
 }
 
 // The command was stopped by a signal; lines on standard output show by themselves how far it came.
-void tell_stop(const PredictArguments& arguments, const Outcome& outcome) {
+void print_stop(const PredictArguments& arguments, const Outcome& outcome) {
   if (arguments.output.empty()) return;
   spdlog::warn("stopped after {}; '{}' is not written", jobs::counted(outcome.examples, "example"), arguments.output);
 }
@@ -255,7 +255,7 @@ int predict(PredictArguments arguments) {
   const Outcome outcome = arguments.inputs.front() == "-" ? predict_lines(arguments, model, lines, stop_signal)
                                                           : predict_inputs(arguments, model, lines, stop_signal);
   if (stop_signal != 0) {
-    tell_stop(arguments, outcome);
+    print_stop(arguments, outcome);
     return kSignalBase + stop_signal;
   }
   if (outcome.is_whole) lines.commit();

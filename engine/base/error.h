@@ -40,6 +40,13 @@ template <typename... Args>
 
 }  // namespace arbalest::engine
 
+// The name without its folders: the same text in every checkout, so a compiler cache serves them all.
+#ifdef __FILE_NAME__
+#define ARBALEST_FILE __FILE_NAME__
+#else
+#define ARBALEST_FILE __FILE__
+#endif
 // Checks an internal invariant: a failure is a bug, never a user's mistake. The argument is evaluated once.
-#define ARBALEST_CHECK(condition) \
-  (static_cast<bool>(condition) ? static_cast<void>(0) : ::arbalest::engine::fail_check(#condition, __FILE__, __LINE__))
+#define ARBALEST_CHECK(condition)                      \
+  (static_cast<bool>(condition) ? static_cast<void>(0) \
+                                : ::arbalest::engine::fail_check(#condition, ARBALEST_FILE, __LINE__))

@@ -9,7 +9,7 @@ Mailbox::Mailbox(CommunicationThread& communication)
     : communication_(communication),
       receipt_([this](int from, std::string bytes) { arrived(from, std::move(bytes)); }) {
   receiving_.operation = &receipt_;
-  receiving_.channel = kLetterChannel;
+  receiving_.channel = kMailboxChannel;
   communication_.start(receiving_);
 }
 
@@ -35,7 +35,7 @@ void Mailbox::await(std::span<const int> ranks) {
     if (std::ranges::any_of(awaited_, goes_on)) continue;
     Awaited& awaited = awaited_.emplace_back(rank);
     awaited.submission.operation = &awaited.operation;
-    awaited.submission.channel = kLetterChannel;
+    awaited.submission.channel = kMailboxChannel;
     communication_.start(awaited.submission);
   }
 }
@@ -48,18 +48,18 @@ void Mailbox::send(int to, std::string bytes) {
 void Mailbox::post(int to, std::string bytes) {
   const std::lock_guard lock(mutex_);
   while (!outgoing_.empty() && communication_.is_done(outgoing_.front().submission)) outgoing_.pop_front();
-  Outgoing& letter = outgoing_.emplace_back(std::move(bytes), to);
-  letter.submission.operation = &letter.operation;
-  letter.submission.channel = kLetterChannel;
-  communication_.start(letter.submission);
+  Outgoing& message = outgoing_.emplace_back(std::move(bytes), to);
+  message.submission.operation = &message.operation;
+  message.submission.channel = kMailboxChannel;
+  communication_.start(message.submission);
 }
 
-std::optional<Mailbox::Letter> Mailbox::take() {
+std::optional<Mailbox::Message> Mailbox::take() {
   const std::lock_guard lock(mutex_);
   if (arrived_.empty()) return std::nullopt;
-  Letter letter = std::move(arrived_.front());
+  Message message = std::move(arrived_.front());
   arrived_.pop_front();
-  return letter;
+  return message;
 }
 
 void Mailbox::on_arrival(std::function<void()> action) {

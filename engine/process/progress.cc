@@ -26,17 +26,17 @@ bool Progress::waits(const Active& active) const {
   return waits && !active.operation->done();
 }
 
-// Whether others that wait for the operation of a channel, or for letters, wait for this rank itself. It is not late if
-// it waits for another rank in something that comes before the operation, or in anything that may come before a letter.
-// All ranks begin their operations in the same order, but the streams start the all-reduces in any order. So a rank
-// that waits always waits for one that is behind it, and the last one of them is late.
+// Whether others that wait for the operation of a channel, or for messages, wait for this rank itself. It is not late
+// if it waits for another rank in something that comes before the operation, or in anything that may come before a
+// message. All ranks begin their operations in the same order, but the streams start the all-reduces in any order. So a
+// rank that waits always waits for one that is behind it, and the last one of them is late.
 bool Progress::is_late(int channel) const {
-  if (channel == kLetterChannel)
+  if (channel == kMailboxChannel)
     return std::ranges::none_of(active_, [this](const Active& active) { return waits(active); });
   const bool has_come = has_come_to(channel);
   return std::ranges::none_of(active_, [&](const Active& active) {
     if (active.channel == channel) return true;
-    if (active.channel == kLetterChannel) return !has_come && waits(active);
+    if (active.channel == kMailboxChannel) return !has_come && waits(active);
     if (is_beside(active.channel) || active.operation->done()) return false;
     return !has_come || (is_all_reduce_channel(channel) && is_all_reduce_channel(active.channel) &&
                          comes_before(active.channel, channel));

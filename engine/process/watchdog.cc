@@ -54,7 +54,7 @@ bool Watchdog::tick(double now) {
   const bool beats = now_ >= next_beat_;
   if (beats) {
     next_beat_ = now_ + beat_seconds();
-    tell_of_work();
+    report_work();
   }
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
@@ -77,7 +77,7 @@ void Watchdog::set_working(int rank, bool is_working) {
 }
 
 // All ranks must know, because one that waits for this rank keeps others waiting. Rank 0 warns.
-void Watchdog::tell_of_work() {
+void Watchdog::report_work() {
   if (peer(rank_).is_working != is_working_) {
     set_working(rank_, is_working_);
     for (int rank = 0; rank < size_; ++rank) peer(rank).owes_work = rank != rank_;

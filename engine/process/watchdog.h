@@ -149,7 +149,7 @@ class Watchdog final : private Listener {
   void send(int rank, const Signal& signal);
   void look_after(int rank);
   void set_working(int rank, bool is_working);
-  void tell_of_work();
+  void report_work();
   void begin_last_messages();
   static void set_text(Signal& signal, const std::string& text);
   void fail_with(const std::string& message, const Signal& news, int except);

@@ -163,7 +163,7 @@ Mailbox& World::mailbox() {
   return *mailbox_;
 }
 
-// The last letters are not awaited (Mailbox::await). So all ranks first wait for each other in an operation, which
+// The last messages are not awaited (Mailbox::await). So all ranks first wait for each other in an operation, which
 // names a rank that hangs.
 void World::close() {
   if (mailbox_) {

@@ -95,8 +95,8 @@ class World {
   // Any thread may call, but only one at a time, and all ranks must run the same exchanges in the same order.
   void exchange(Operation& operation);
 
-  // Returns the letters between this process and the others, which a world of several processes has. All processes must
-  // ask for them, or none. One thread makes the first call.
+  // Returns the messages between this process and the others, which a world of several processes has. All processes
+  // must ask for them, or none. One thread makes the first call.
   Mailbox& mailbox();
 
   // Sets the method for the vectors that are prepared from now on.

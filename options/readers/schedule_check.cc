@@ -11,22 +11,22 @@ namespace arbalest::jobs {
 
 namespace {
 
-// Tracks where a run's strides begin, in mini-batches, while its learners and schemes change.
-class Strides {
+// Tracks where a run's iterations begin, in mini-batches, while its learners and schemes change.
+class Iterations {
  public:
-  Strides(const JobOptions& options, std::int64_t batches_per_epoch)
+  Iterations(const JobOptions& options, std::int64_t batches_per_epoch)
       : switches_(options.switches),
         batches_per_epoch_(static_cast<double>(batches_per_epoch)),
         learners_(total(options.learners_per_device)),
         scheme_(&options.synchronization) {}
 
-  // Carries out the switches up to mini-batch `batch`. A switch takes place where the first stride begins at or after
-  // its epoch.
+  // Carries out the switches up to mini-batch `batch`. A switch takes place where the first iteration begins at or
+  // after its epoch.
   void advance(std::uint64_t batch) {
     while (switch_by(batch)) {
     }
   }
-  // Carries out the switches up to the first stride that begins at or after `epoch`, and returns its mini-batch. If
+  // Carries out the switches up to the first iteration that begins at or after `epoch`, and returns its mini-batch. If
   // that is not before `end`, later switches are left.
   std::uint64_t advance_to(double epoch, std::uint64_t end) {
     for (;;) {
@@ -40,29 +40,29 @@ class Strides {
     learners_ = learners;
   }
 
-  // Indices of the switches that the next one followed before a stride began.
+  // Indices of the switches that the next one followed before an iteration began.
   const std::vector<std::size_t>& overtaken() const { return overtaken_; }
   // Index of the first switch that has not taken place.
   std::size_t next_switch() const { return next_; }
   std::uint64_t begin() const { return begin_; }
   int learners() const { return learners_; }
   std::uint64_t batches() const {
-    return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(scheme_->steps_per_stride());
+    return static_cast<std::uint64_t>(learners_) * static_cast<std::uint64_t>(scheme_->steps_per_iteration());
   }
-  // Names a stride in the words of its scheme: "round", "push" or "step"; and "round of 4 learners with period 5".
+  // Names an iteration in the words of its scheme: "round", "push" or "step"; and "round of 4 learners with period 5".
   const char* name() const {
     const sma::SynchronizationMode mode = scheme_->mode(learners_);
     return mode == sma::SynchronizationMode::kServer   ? "push"
            : mode == sma::SynchronizationMode::kShared ? "step"
                                                        : "round";
   }
-  // Names the field by which a stride is long.
+  // Names the field by which an iteration is long.
   const char* length_field() const {
     return scheme_->mode(learners_) == sma::SynchronizationMode::kServer ? "push_every" : "period";
   }
   std::string description() const {
     const std::string learners = counted(learners_, "learner");
-    const int steps = scheme_->steps_per_stride();
+    const int steps = scheme_->steps_per_iteration();
     switch (scheme_->mode(learners_)) {
       case sma::SynchronizationMode::kServer:
         return fmt::format("push of each of {} (push_every: {})", learners, steps);
@@ -92,9 +92,9 @@ class Strides {
 
   std::uint64_t start_of(double epoch) const {
     const double left = epoch * batches_per_epoch_ - static_cast<double>(begin_);
-    std::uint64_t strides = left > 0.0 ? static_cast<std::uint64_t>(left / static_cast<double>(batches())) : 0;
-    while (epoch_of(begin_ + strides * batches()) < epoch) ++strides;
-    return begin_ + strides * batches();
+    std::uint64_t iterations = left > 0.0 ? static_cast<std::uint64_t>(left / static_cast<double>(batches())) : 0;
+    while (epoch_of(begin_ + iterations * batches()) < epoch) ++iterations;
+    return begin_ + iterations * batches();
   }
 
   const std::vector<SynchronizationSwitch>& switches_;
@@ -102,14 +102,14 @@ class Strides {
   std::size_t next_ = 0;                      // index in switches_
   std::optional<std::uint64_t> last_switch_;  // mini-batch of the switch before it
   std::vector<std::size_t> overtaken_;
-  std::uint64_t begin_ = 0;  // a stride begins here, and all following strides have one length
+  std::uint64_t begin_ = 0;  // an iteration begins here, and all following iterations have one length
   int learners_;
   const sma::Options* scheme_;
 };
 
-bool changes_stride(const JobOptions& options) {
+bool changes_iteration(const JobOptions& options) {
   return std::ranges::any_of(options.switches, [&](const SynchronizationSwitch& each) {
-    return each.to.steps_per_stride() != options.synchronization.steps_per_stride();
+    return each.to.steps_per_iteration() != options.synchronization.steps_per_iteration();
   });
 }
 
@@ -118,36 +118,36 @@ std::uint64_t end_of_run(const JobOptions& options, std::int64_t batches) {
   return static_cast<std::uint64_t>(batches) * static_cast<std::uint64_t>(options.training.max_epochs);
 }
 
-// Follows the run up to the strides that it ends with.
-Strides last_strides(const JobOptions& options, std::int64_t batches) {
+// Follows the run up to the iterations that it ends with.
+Iterations last_iterations(const JobOptions& options, std::int64_t batches) {
   const std::uint64_t end = end_of_run(options, batches);
-  Strides strides(options, batches);
+  Iterations iterations(options, batches);
   for (std::size_t i = 1; i < options.schedule.size(); ++i) {
     const LearnerStep& step = options.schedule[i];
-    const std::uint64_t at = step.at_epoch ? strides.advance_to(*step.at_epoch, end) : step.at_batch;
+    const std::uint64_t at = step.at_epoch ? iterations.advance_to(*step.at_epoch, end) : step.at_batch;
     if (at >= end) break;
-    strides.advance(at);
-    strides.resize(at, total(step.per_device));
+    iterations.advance(at);
+    iterations.resize(at, total(step.per_device));
   }
-  strides.advance(end - 1);
-  return strides;
+  iterations.advance(end - 1);
+  return iterations;
 }
 
-// A run ends with a whole stride. A warning if that makes it much longer than max_epochs.
+// A run ends with a whole iteration. A warning if that makes it much longer than max_epochs.
 std::string overlong_run(const JobOptions& options, std::int64_t batches) {
   constexpr std::uint64_t kMuch = 20;  // 1 / kMuch of the run
   if (batches <= 0 || options.tuned) return "";
   const std::uint64_t end = end_of_run(options, batches);
-  const Strides strides = last_strides(options, batches);
-  const std::uint64_t round = strides.batches();
-  const std::uint64_t trained = strides.begin() + (end - strides.begin() + round - 1) / round * round;
-  const bool can_be_shorter = std::cmp_greater(round, strides.learners());
+  const Iterations iterations = last_iterations(options, batches);
+  const std::uint64_t round = iterations.batches();
+  const std::uint64_t trained = iterations.begin() + (end - iterations.begin() + round - 1) / round * round;
+  const bool can_be_shorter = std::cmp_greater(round, iterations.learners());
   if (!can_be_shorter || (trained - end) * kMuch < end) return "";
   return fmt::format(
       "training.max_epochs: the run ends after a whole {}, which has {} of the {} mini-batches of an epoch: it trains "
       "{:.2f} epochs instead of {}; lower {}, or choose max_epochs so that the last {} ends with an epoch",
-      strides.description(), round, batches, static_cast<double>(trained) / static_cast<double>(batches),
-      options.training.max_epochs, strides.length_field(), strides.name());
+      iterations.description(), round, batches, static_cast<double>(trained) / static_cast<double>(batches),
+      options.training.max_epochs, iterations.length_field(), iterations.name());
 }
 
 // Names what has no effect if no round reaches the switch, in a warning that begins with the place of the switch.
@@ -156,32 +156,32 @@ const char* without_effect(const SynchronizationSwitch& of) { return of.ends_war
 }  // namespace
 
 void check_steps(const JobOptions& options, std::optional<std::int64_t> batches, dataflow::FieldIssues& issues) {
-  if (options.schedule.empty() || options.schedule.front().at_epoch) return;  // at_epoch waits for the next stride
-  if (!batches && changes_stride(options)) return;
-  // If all strides have the same length, the positions of the switches do not matter.
-  Strides strides(options, batches.value_or(1));
+  if (options.schedule.empty() || options.schedule.front().at_epoch) return;  // at_epoch waits for the next iteration
+  if (!batches && changes_iteration(options)) return;
+  // If all iterations have the same length, the positions of the switches do not matter.
+  Iterations iterations(options, batches.value_or(1));
   for (std::size_t i = 1; i < options.schedule.size(); ++i) {
     const std::uint64_t at = options.schedule[i].at_batch;
-    if (batches) strides.advance(at);
-    const std::uint64_t round = strides.batches();
-    const std::uint64_t too_late = (at - strides.begin()) % round;
+    if (batches) iterations.advance(at);
+    const std::uint64_t round = iterations.batches();
+    const std::uint64_t too_late = (at - iterations.begin()) % round;
     if (too_late != 0) {
       const std::uint64_t earlier = at - too_late;
       issues.add(fmt::format("learners.per_device.schedule.step[{}].at_batch", i),
                  fmt::format("learners change between one {} and the next, and from mini-batch {} on each {} has {} "
                              "mini-batches: {} lies within one; did you mean {}{}?",
-                             strides.name(), strides.begin(), strides.description(), round, at,
-                             earlier == strides.begin() ? "" : fmt::format("{} or ", earlier), earlier + round));
+                             iterations.name(), iterations.begin(), iterations.description(), round, at,
+                             earlier == iterations.begin() ? "" : fmt::format("{} or ", earlier), earlier + round));
     }
-    strides.resize(at, total(options.schedule[i].per_device));
+    iterations.resize(at, total(options.schedule[i].per_device));
   }
 }
 
 std::vector<std::string> unreached_switches(const JobOptions& options, std::int64_t batches) {
   if (options.switches.empty() || batches <= 0 || options.tuned) return {};
-  const Strides strides = last_strides(options, batches);
+  const Iterations iterations = last_iterations(options, batches);
   std::vector<std::string> warnings;
-  for (const std::size_t lost : strides.overtaken()) {
+  for (const std::size_t lost : iterations.overtaken()) {
     const SynchronizationSwitch& overtaken = options.switches[lost];
     const SynchronizationSwitch& next = options.switches[lost + 1];
     // The next switch keeps the number of learners unless it names one.
@@ -190,14 +190,14 @@ std::vector<std::string> unreached_switches(const JobOptions& options, std::int6
         "{}: no round begins between epoch {} and epoch {}, where {} follows: {} has no effect", overtaken.place,
         overtaken.at_epoch, next.at_epoch, next.place, changes_learners ? "its scheme" : without_effect(overtaken)));
   }
-  const std::size_t unreached = strides.next_switch();
+  const std::size_t unreached = iterations.next_switch();
   if (unreached == options.switches.size()) return warnings;
   const SynchronizationSwitch& first = options.switches[unreached];
   warnings.push_back(fmt::format(
       "{}: no {} begins between epoch {} and the end of the run ({}), as a {} has {} of the {} mini-batches of an "
       "epoch: {} {} no effect",
-      first.place, strides.name(), first.at_epoch, counted(options.training.max_epochs, "epoch"), strides.description(),
-      strides.batches(), batches, without_effect(first),
+      first.place, iterations.name(), first.at_epoch, counted(options.training.max_epochs, "epoch"),
+      iterations.description(), iterations.batches(), batches, without_effect(first),
       unreached + 1 == options.switches.size() ? "has" : "and what follows it have"));
   return warnings;
 }

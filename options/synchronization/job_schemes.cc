@@ -22,7 +22,7 @@ bool has_rounds(const Options& scheme, int learners) {
   return mode != sma::SynchronizationMode::kServer && mode != sma::SynchronizationMode::kShared;
 }
 
-int longest_stride(const JobOptions& options) { return sma::longest_stride(schemes_of(options)); }
+int longest_iteration(const JobOptions& options) { return sma::longest_iteration(schemes_of(options)); }
 
 bool sums_gradients(const JobOptions& options) {
   return std::ranges::any_of(schemes_of(options), [](const Options& scheme) {

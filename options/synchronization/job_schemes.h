@@ -20,7 +20,7 @@ const sma::Options& present_scheme(const JobOptions& options, std::size_t switch
 bool has_rounds(const sma::Options& scheme, int learners);
 
 // The largest number of steps that learners take at once (scheduler::Scheduler). Rings and results are sized by it.
-int longest_stride(const JobOptions& options);
+int longest_iteration(const JobOptions& options);
 
 // Whether learners push sums of gradients (learners::LearnerOptions::sums_gradients).
 bool sums_gradients(const JobOptions& options);
@@ -31,7 +31,7 @@ std::string path_of(sma::Scheme scheme, const JobOptions& options);
 // Bytes of the gradient's parts that are reduced at once; 0 if gradients are not reduced.
 std::int64_t gradient_part_bytes(const JobOptions& options);
 
-// Whether the gradients' spread is measured; goodput is estimated from it.
+// Whether the gradients' variance is measured; goodput is estimated from it.
 bool measures_gradients(const JobOptions& options);
 
 }  // namespace arbalest::jobs

@@ -159,11 +159,11 @@ void PrometheusFile::write() {
     file.write(text());
     file.replace();
   } catch (const engine::Error& error) {
-    if (!fails_ && tell_) tell_(fmt::format("{}; the run goes on without that file", error.what()));
+    if (!fails_ && warn_) warn_(fmt::format("{}; the run goes on without that file", error.what()));
     fails_ = true;
     return;
   }
-  if (std::exchange(fails_, false) && tell_) tell_(fmt::format("'{}' can be written again", path_.string()));
+  if (std::exchange(fails_, false) && warn_) warn_(fmt::format("'{}' can be written again", path_.string()));
 }
 
 // The directory of the run is a label of all metrics, so files of several runs may lie in one folder.

@@ -21,8 +21,8 @@ class PrometheusFile final : public RunObserver {
   // has not written.
   explicit PrometheusFile(std::filesystem::path path);
 
-  // `tell` is called with a warning when the file cannot be written, and when it can be written again.
-  void tell_trouble(std::function<void(const std::string&)> tell) { tell_ = std::move(tell); }
+  // `warn` is called with a warning when the file cannot be written, and when it can be written again.
+  void warn_with(std::function<void(const std::string&)> warn) { warn_ = std::move(warn); }
 
   void on_start(const RunStart& start) override;
   void on_progress(const RunProgress& progress) override;
@@ -39,7 +39,7 @@ class PrometheusFile final : public RunObserver {
   std::string text() const;
 
   std::filesystem::path path_;
-  std::function<void(const std::string&)> tell_;
+  std::function<void(const std::string&)> warn_;
   bool fails_ = false;
   bool begun_ = false;
   double next_write_seconds_ = 0.0;  // on the clock of the run

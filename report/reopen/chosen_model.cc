@@ -110,7 +110,7 @@ void require_checkpoints(const fs::path& run) {
                kNoCheckpoints, run.string());
 }
 
-ChosenModel final_model(const fs::path& run, const Tell& warn) {
+ChosenModel final_model(const fs::path& run, const Warn& warn) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(run / kModelFile, error))) fail_without_model(run);
   ChosenModel model{(run / kModelFile).string(), "", read_summary(run), {}};
@@ -136,7 +136,7 @@ std::string sha256_of_best(const fs::path& run, const BestModel& best) {
   return summary && summary->best_batches == best.batches ? summary->best_sha256 : "";
 }
 
-ChosenModel best_model(const fs::path& run, const Tell& warn) {
+ChosenModel best_model(const fs::path& run, const Warn& warn) {
   ChosenModel model{(run / kBestModel).string(), "", {}, best_model_in(run)};
   if (model.best) model.sha256 = sha256_of_best(run, *model.best);
   if (model.sha256.empty()) {
@@ -164,7 +164,7 @@ bool is_checkpoint(const fs::path& run) {
   return fs::exists(run / kManifestFile, error);
 }
 
-ChosenModel choose_model(const fs::path& run, const std::string& checkpoint, const Tell& warn) {
+ChosenModel choose_model(const fs::path& run, const std::string& checkpoint, const Warn& warn) {
   if (checkpoint.empty()) {
     if (!is_checkpoint(run)) return final_model(run, warn);
     return {(open_checkpoint(run).path / kModelFile).string(), "", {}, {}};

@@ -28,12 +28,12 @@ struct ChosenModel {
 // `run`: as find_run() returns it. `checkpoint`: "" for the final model; "best", "last", or the number of a checkpoint.
 // Throws kCheckpoint, with the reason and what to do, if there is no such model, and kUsage for a `checkpoint` of a run
 // that saves none. `warn` is told if the run of a final model diverged or failed.
-ChosenModel choose_model(const std::filesystem::path& run, const std::string& checkpoint, const Tell& warn);
+ChosenModel choose_model(const std::filesystem::path& run, const std::string& checkpoint, const Warn& warn);
 
 // Returns read(model) for the chosen model. A run that goes on may replace its best model after its hash has been read
 // and before its file is: `read` then throws kCheckpoint, and is called again with the new one.
 template <typename Read>
-auto read_chosen(const std::filesystem::path& run, const std::string& checkpoint, const Tell& warn, const Read& read) {
+auto read_chosen(const std::filesystem::path& run, const std::string& checkpoint, const Warn& warn, const Read& read) {
   for (;;) {
     const ChosenModel model = choose_model(run, checkpoint, warn);
     try {

@@ -23,7 +23,7 @@ class PreparedRun {
     std::vector<std::string> settings;  // those with which the job was read
     // Reads the job again with other settings, because the run that goes on had more of them. Collective.
     std::function<JobOptions(std::span<const std::string> settings)> read;
-    Tell warn;
+    Warn warn;
   };
 
   // Rank 0 of `world` opens the run's directory; all processes get the state that the run goes on from. Collective.

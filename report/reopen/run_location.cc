@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // The run in `run` was killed before its first checkpoint.
-ResumePoint point_of_origin(const fs::path& run, const fs::path& origin, const JobOptions& job, const Tell& warn) {
+ResumePoint point_of_origin(const fs::path& run, const fs::path& origin, const JobOptions& job, const Warn& warn) {
   std::error_code error;
   if (!fs::exists(origin, error)) {
     engine::fail(engine::ErrorKind::kCheckpoint,
@@ -39,7 +39,7 @@ void check_origin_is_known(const fs::path& run) {
                run.string());
 }
 
-RunLocation resume_newest(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
+RunLocation resume_newest(const LocationOptions& options, const JobOptions& job, const Warn& warn) {
   if (options.output.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--resume=auto needs --output DIR, the directory of the run");
   }
@@ -79,7 +79,7 @@ bool is_repeated(const LocationOptions& options) {
   return origin && !has_checkpoints(options.output) && is_at_or_in(*origin, full_checkpoint_path(options.resume));
 }
 
-RunLocation resume_from(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
+RunLocation resume_from(const LocationOptions& options, const JobOptions& job, const Warn& warn) {
   require_point(options.resume);
   const bool is_own = is_of_same_run(options);
   if (!is_own && is_repeated(options)) return resume_newest(options, job, warn);
@@ -106,7 +106,7 @@ RunLocation resume_from(const LocationOptions& options, const JobOptions& job, c
 
 }  // namespace
 
-RunLocation open_run_location(const LocationOptions& options, const JobOptions& job, const Tell& warn) {
+RunLocation open_run_location(const LocationOptions& options, const JobOptions& job, const Warn& warn) {
   if (options.resume == "none") return {std::make_unique<RunDirectory>(options.output, job.name), {}};
   if (job.sparse) {
     engine::fail(engine::ErrorKind::kUsage,

@@ -25,6 +25,6 @@ struct LocationOptions {
 
 // Throws kUsage and kCheckpoint, as RunDirectory and the functions of report/resume_point.h do. `warn` is called
 // here, and also when the run starts.
-RunLocation open_run_location(const LocationOptions& options, const JobOptions& job, const Tell& warn);
+RunLocation open_run_location(const LocationOptions& options, const JobOptions& job, const Warn& warn);
 
 }  // namespace arbalest::jobs

@@ -33,7 +33,7 @@ class EvaluationWeights {
   MovingAverage& average() noexcept { return average_; }
   const MovingAverage& average() const noexcept { return average_; }
 
-  // Enqueues that the round's model is added to the moving average, between two strides; Round::gather() must have
+  // Enqueues that the round's model is added to the moving average, between two iterations; Round::gather() must have
   // been called. No work may be reading the weights. Returns by pool the event after which they are complete.
   std::span<const engine::Event> add(Round& round) { return read(round, false); }
   // Enqueues all that makes the weights those of the round's model: Round::gather() included, whose result it returns.

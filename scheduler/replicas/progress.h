@@ -18,8 +18,8 @@ struct ProgressNumbers {
   // sqrt(mean over learners of |w_j - mean of w|^2), likewise
   double replica_spread = 0.0;
   double host_seconds = 0.0;  // CPU time of the calling thread for enqueueing; waiting is not counted
-  // Squared norms of the learners' gradients g_j in measured strides, summed over these strides, and the number of
-  // samples. With one learner, two successive gradients take the place of two learners'.
+  // Squared norms of the learners' gradients g_j in measured iterations, summed over these iterations, and the number
+  // of samples. With one learner, two successive gradients take the place of two learners'.
   double gradient_square_mean = 0.0;  // mean_j |g_j|^2
   double mean_gradient_square = 0.0;  // |mean_j g_j|^2
   std::int64_t gradient_samples = 0;

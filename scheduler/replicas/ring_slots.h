@@ -6,17 +6,17 @@
 
 namespace arbalest::scheduler {
 
-// A *stride* is the unit of enqueued work. A run can stop, be evaluated or be regrouped only between strides. With
-// pulled replicas a stride is a whole round of several steps, so that a round has one learning rate; otherwise it is
-// one step of every learner.
+// An *iteration* is the unit of enqueued work. A run can stop, be evaluated or be regrouped only between iterations.
+// With pulled replicas an iteration is a whole round of several steps, so that a round has one learning rate; otherwise
+// it is one step of every learner.
 
-// Strides that may be enqueued before the oldest has ended; enough to keep every stream busy.
+// Iterations that may be enqueued before the oldest has ended; enough to keep every stream busy.
 inline constexpr int kRunAhead = 2;
 
-// Tasks of one learner that may be under way at a time, for strides of `steps` steps (sma::longest_stride). This must
-// be the value of LearnerOptions::result_slots.
+// Tasks of one learner that may be under way at a time, for iterations of `steps` steps (sma::longest_iteration). This
+// must be the value of LearnerOptions::result_slots.
 constexpr int result_slots(int steps) { return (kRunAhead + 1) * steps; }
-// Slots that a batch ring needs: all tasks under way, and one stride that is being filled.
+// Slots that a batch ring needs: all tasks under way, and one iteration that is being filled.
 constexpr int needed_ring_slots(int learners, int steps) { return (kRunAhead + 2) * learners * steps; }
 // Slots of a ring of images. More slots wake the thread pool less often (measured: 4 slots of MNIST cost 6.5 % of a
 // core, 16 cost 2 to 3.5 %). Rings of large images get only the slots that they need.

@@ -1,6 +1,6 @@
-// Everything that later strides depend on, at a point where no work is under way. A scheduler that restores it goes on
-// as if it had never stopped. Vectors are in canonical order, so any device can read them. There is no state of random
-// numbers: those follow from the seed and the number of the mini-batch.
+// Everything that later iterations depend on, at a point where no work is under way. A scheduler that restores it goes
+// on as if it had never stopped. Vectors are in canonical order, so any device can read them. There is no state of
+// random numbers: those follow from the seed and the number of the mini-batch.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@ namespace arbalest::scheduler {
 
 using learners::OptimizerState;
 
-StrideEnd AssignedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+IterationEnd AssignedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
   const engine::StepParameters step = clock().step();
   if (steps_left_ == 0) {
     const auto half_an_epoch = static_cast<int>(clock().batches_per_epoch() / (2 * learners()));

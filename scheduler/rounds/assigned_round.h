@@ -1,5 +1,5 @@
 // After a round's last update the new central model becomes the weights (local_sgd and its kin): the next gradient
-// waits. A stride is a step, because rounds may be long.
+// waits. An iteration is a step, because rounds may be long.
 #pragma once
 
 #include "scheduler/rounds/averaged_round.h"
@@ -10,7 +10,7 @@ class AssignedRound final : public AveragedRound {
  public:
   AssignedRound(const sma::Options& options, const RoundContext& context) : AveragedRound(options, context) {}
 
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   bool is_between_rounds() const override { return steps_left_ == 0; }
   // Within a round the model is the replicas' mean.
   std::optional<sma::AveragingTicket> gather() override;

@@ -2,15 +2,15 @@
 
 namespace arbalest::scheduler {
 
-StrideEnd IndependentRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
-  enqueue_steps(ring, options().steps_per_stride(), clock().step());
+IterationEnd IndependentRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+  enqueue_steps(ring, options().steps_per_iteration(), clock().step());
   return {};
 }
 
 // The learner's own stream measures, so nobody waits.
-bool IndependentRound::measure(sma::GradientSpread& spread) {
+bool IndependentRound::measure(sma::GradientVariance& variance) {
   engine::Stream* stream = &replicas()[0].stream();
-  return spread.enqueue({&stream, 1});
+  return variance.enqueue({&stream, 1});
 }
 
 }  // namespace arbalest::scheduler

@@ -9,14 +9,14 @@ class IndependentRound final : public Round {
  public:
   IndependentRound(const sma::Options& options, const RoundContext& context) : Round(options, context) {}
 
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   const float* model(std::size_t pool) const override { return replicas()[pool].weights(); }
   bool has_equal_replicas() const override { return true; }
 
  private:
   engine::Stream& model_stream(std::size_t pool) const override { return replicas()[pool].stream(); }
   const float* frozen_source(std::size_t pool) const override { return model(pool); }
-  bool measure(sma::GradientSpread& spread) override;
+  bool measure(sma::GradientVariance& variance) override;
 };
 
 }  // namespace arbalest::scheduler

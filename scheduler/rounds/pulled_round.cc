@@ -6,7 +6,7 @@ learners::UpdateSources PulledRound::sources(std::size_t pool) {
   return {.references = {central().central(pool, 0), central().central(pool, 1)}};
 }
 
-StrideEnd PulledRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+IterationEnd PulledRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
   const engine::StepParameters local = clock().step();
   enqueue_steps(ring, options().period - 1, local);
   engine::StepParameters pulled = local;

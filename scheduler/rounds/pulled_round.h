@@ -1,5 +1,5 @@
 // A round's last update pulls towards the old central model (sma, ea_sgd): it waits until averaging has read the
-// weights, which it does while the learners compute their last gradient. A stride is a round.
+// weights, which it does while the learners compute their last gradient. An iteration is a round.
 #pragma once
 
 #include "scheduler/rounds/averaged_round.h"
@@ -12,7 +12,7 @@ class PulledRound final : public AveragedRound {
 
   // Both buffers of z; StepParameters::reference names that of the round.
   learners::UpdateSources sources(std::size_t pool) override;
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   // All learners go on from z, with zero optimizer state.
   void restart_at_drop() override;
 };

@@ -9,7 +9,7 @@ namespace arbalest::scheduler {
 class PushedRound : public Round {
  public:
   learners::UpdateSources sources(std::size_t /*pool*/) override { return {.push_every = options().period}; }
-  int strides_apart() const override { return options().clocks_apart() + kRunAhead; }
+  int iterations_apart() const override { return options().clocks_apart() + kRunAhead; }
   void take_over_state() override;
 
  protected:
@@ -19,8 +19,8 @@ class PushedRound : public Round {
   sma::ParameterServer& server() const { return synchronizer().server(); }
 
  private:
-  // The learners compute their gradients at different weights, so these have no spread to measure.
-  bool measure(sma::GradientSpread& /*spread*/) override { return false; }
+  // The learners compute their gradients at different weights, so these have no variance to measure.
+  bool measure(sma::GradientVariance& /*variance*/) override { return false; }
 };
 
 }  // namespace arbalest::scheduler

@@ -8,7 +8,7 @@ ReducedRound::ReducedRound(const sma::Options& options, const RoundContext& cont
   for (const sma::ReplicaVectors& of_pool : replicas().vectors()) weights_.push_back(of_pool.weights);
 }
 
-StrideEnd ReducedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+IterationEnd ReducedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
   enqueue_gradients(ring, clock().step(), true);
   const std::span<const dataflow::GradientPart> parts = replicas()[0].gradient_parts();
   for (std::size_t part = 0; part < parts.size(); ++part) {

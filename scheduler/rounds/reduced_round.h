@@ -13,7 +13,7 @@ class ReducedRound final : public Round {
   ReducedRound(const sma::Options& options, const RoundContext& context);
 
   learners::UpdateSources sources(std::size_t pool) override { return {.gradient = central().gradient(pool)}; }
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   std::optional<sma::AveragingTicket> gather() override;
   const float* model(std::size_t pool) const override { return central().other(pool); }
   // All replicas are compared, on all devices.

@@ -42,17 +42,17 @@ std::span<const engine::Event> Round::restart_central() {
 }
 
 bool Round::measure_gradients() {
-  // A measurement reads every gradient once more and makes learners wait for it, so only one of kEvery strides is
+  // A measurement reads every gradient once more and makes learners wait for it, so only one of kEvery iterations is
   // measured. The single learner of a process needs two measurements in a row.
   constexpr std::uint64_t kEvery = 4;
-  const bool is_due = strides_++ % kEvery < (replicas().size() == 1 ? 2U : 1U);
-  sma::GradientSpread* spread = synchronizer().spread();
-  return spread != nullptr && is_due && measure(*spread);
+  const bool is_due = iterations_++ % kEvery < (replicas().size() == 1 ? 2U : 1U);
+  sma::GradientVariance* variance = synchronizer().variance();
+  return variance != nullptr && is_due && measure(*variance);
 }
 
-bool Round::measure(sma::GradientSpread& spread) {
+bool Round::measure(sma::GradientVariance& variance) {
   central().wait_for(replicas().record(), "wait for gradients to measure");
-  const bool is_measured = spread.enqueue(central().streams());
+  const bool is_measured = variance.enqueue(central().streams());
   replicas().wait_for(central().record(), "wait for the gradients to be measured");
   return is_measured;
 }

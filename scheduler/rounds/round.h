@@ -1,6 +1,6 @@
 // A Round couples the replicas of a run: its subclasses are the ways to do so, and no other class knows which one a run
-// has. A Round enqueues the learners' work in strides, completes the model where it is to be read, and saves and
-// restores what its later strides depend on.
+// has. A Round enqueues the learners' work in iterations, completes the model where it is to be read, and saves and
+// restores what its later iterations depend on.
 //
 // A round is made anew whenever the scheme or the learners change (make_round.h), at a point without work under way.
 #pragma once
@@ -31,8 +31,8 @@ struct RoundContext {
   Results& results;
 };
 
-// Tells what one stride has enqueued besides its tasks.
-struct StrideEnd {
+// Tells what one iteration has enqueued besides its tasks.
+struct IterationEnd {
   std::uint64_t rounds = 0;                            // that end with it
   std::optional<sma::AveragingTicket> averaging = {};  // whose result is to be taken
 };
@@ -48,16 +48,16 @@ class Round {
   // Returns the vectors that the updates of a pool's learners read.
   virtual learners::UpdateSources sources(std::size_t /*pool*/) { return {}; }
 
-  // Enqueues one stride: sma::Options::steps_per_stride steps of every learner, or as many pushes as there are
+  // Enqueues one iteration: sma::Options::steps_per_iteration steps of every learner, or as many pushes as there are
   // learners. Counts the mini-batches. `progress` gets results that end meanwhile, if the round takes them itself.
-  virtual StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) = 0;
-  // Strides by which this process may be ahead of the others.
-  virtual int strides_apart() const { return kRunAhead; }
+  virtual IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) = 0;
+  // Iterations by which this process may be ahead of the others.
+  virtual int iterations_apart() const { return kRunAhead; }
   // Whether a round has ended, so that the central model z is the model.
   virtual bool is_between_rounds() const { return true; }
   // The learning rate has dropped: averaging may begin anew.
   virtual void restart_at_drop() {}
-  // Completes what strides have left under way, and takes its results. Returns the rounds that end with it.
+  // Completes what iterations have left under way, and takes its results. Returns the rounds that end with it.
   virtual std::uint64_t drain(Progress& /*progress*/) { return 0; }
   // Gives up what is under way. interrupt() comes before the streams are drained, and forget() after it.
   virtual void interrupt() noexcept {}
@@ -65,7 +65,7 @@ class Round {
 
   // The model of a run can be read, on model_stream(pool), once this was called at a point where nothing was enqueued
   // since. Learners wait before they change what is read. Returns the averaging that tells how far the replicas are
-  // from the model, if the model is their mean. make_readable() must come before it while strides are under way.
+  // from the model, if the model is their mean. make_readable() must come before it while iterations are under way.
   virtual void make_readable(Progress& /*progress*/) {}
   virtual std::optional<sma::AveragingTicket> gather() { return std::nullopt; }
   // The model, [elements] on the device.
@@ -80,11 +80,11 @@ class Round {
   // which z may be copied.
   std::span<const engine::Event> restart_central();
 
-  // Enqueues a comparison of what all devices hold alike, at the end of a stride. Returns whether there is one to take
-  // (sma::Synchronizer::take_comparison).
+  // Enqueues a comparison of what all devices hold alike, at the end of an iteration. Returns whether there is one to
+  // take (sma::Synchronizer::take_comparison).
   virtual bool compare_copies() { return false; }
-  // Enqueues a measurement of the gradients' spread, if one is due. Call it after every stride. Returns whether there
-  // is one to take (sma::Synchronizer::take_spread).
+  // Enqueues a measurement of the gradients' variance, if one is due. Call it after every iteration. Returns whether
+  // there is one to take (sma::Synchronizer::take_variance).
   bool measure_gradients();
 
   // Whether all replicas have equal weights and optimizer state, so that a server may take over those of any.
@@ -117,12 +117,12 @@ class Round {
   virtual engine::Stream& model_stream(std::size_t pool) const { return central().stream(pool); }
   // The vector that read_model() takes the frozen elements of: nothing writes them there.
   virtual const float* frozen_source(std::size_t pool) const { return central().present(pool); }
-  virtual bool measure(sma::GradientSpread& spread);
+  virtual bool measure(sma::GradientVariance& variance);
 
  private:
   const sma::Options options_;
   const RoundContext context_;
-  std::uint64_t strides_ = 0;
+  std::uint64_t iterations_ = 0;
 };
 
 }  // namespace arbalest::scheduler

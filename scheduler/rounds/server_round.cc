@@ -17,7 +17,7 @@ ServerRound::ServerRound(const sma::Options& options, const RoundContext& contex
   dispatcher_.restart(pushes_.size(), options.staleness);
 }
 
-StrideEnd ServerRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
+IterationEnd ServerRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
   ring_ = &ring;
   for (std::size_t started = 0; started < pushes_.size(); ++started) {
     // A learner that stands still holds its mini-batches, and the ring hands out no more than it has slots.

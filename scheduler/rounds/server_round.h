@@ -16,7 +16,7 @@ class ServerRound final : public PushedRound {
   ServerRound(const sma::Options& options, const RoundContext& context);
 
   // Starts as many pushes as there are learners, and takes those that complete before.
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   std::uint64_t drain(Progress& progress) override;
   void forget() noexcept override;
   // Copies the server's weights to the other devices.

@@ -30,7 +30,7 @@ ShardedPushes::Calls calls_of(Results& results) {
 ShardedRound::ShardedRound(const sma::Options& options, const RoundContext& context)
     : PushedRound(options, context), pushes_(replicas(), synchronizer(), this->options(), calls_of(results())) {}
 
-StrideEnd ShardedRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
+IterationEnd ShardedRound::enqueue(dataflow::BatchRing& ring, Progress& progress) {
   is_complete_ = false;
   pushes_.advance(ring, clock().step());
   const auto pushes = static_cast<std::uint64_t>(learners());

@@ -11,7 +11,7 @@ class ShardedRound final : public PushedRound {
   ShardedRound(const sma::Options& options, const RoundContext& context);
 
   // Lets each learner push once more.
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   std::uint64_t drain(Progress& progress) override;
   void interrupt() noexcept override { pushes_.abandon(); }
   void make_readable(Progress& progress) override { drain(progress); }

@@ -11,8 +11,8 @@ SharedRound::SharedRound(const sma::Options& options, const RoundContext& contex
 
 learners::UpdateSources SharedRound::sources(std::size_t /*pool*/) { return {.shared = &shared_}; }
 
-StrideEnd SharedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
-  enqueue_steps(ring, options().steps_per_stride(), clock().step());
+IterationEnd SharedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
+  enqueue_steps(ring, options().steps_per_iteration(), clock().step());
   return {};
 }
 

@@ -12,7 +12,7 @@ class SharedRound final : public Round {
   SharedRound(const sma::Options& options, const RoundContext& context);
 
   learners::UpdateSources sources(std::size_t pool) override;
-  StrideEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
+  IterationEnd enqueue(dataflow::BatchRing& ring, Progress& progress) override;
   std::optional<sma::AveragingTicket> gather() override;
   void resume_after(std::span<const engine::Event> read) override;
 

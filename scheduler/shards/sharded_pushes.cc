@@ -14,9 +14,9 @@ namespace arbalest::scheduler {
 using engine::StepParameters;
 using learners::Learner;
 using learners::Ticket;
-using sma::LetterHeader;
-using sma::LetterKind;
-using sma::ShardLetter;
+using sma::MessageHeader;
+using sma::MessageKind;
+using sma::ShardMessage;
 
 namespace {
 
@@ -53,7 +53,7 @@ ShardedPushes::ShardedPushes(const Replicas& replicas, sma::Synchronizer& synchr
   }
   protocol_.restart(first_, own_.size(), served_.size(), options.staleness);
   world_.mailbox().on_arrival([this] { completions_.add(kWake); });
-  completions_.add(kWake);  // other processes may have sent letters before
+  completions_.add(kWake);  // other processes may have sent messages before
 }
 
 ShardedPushes::~ShardedPushes() {
@@ -81,7 +81,7 @@ void ShardedPushes::advance(dataflow::BatchRing& ring, const StepParameters& ste
   wait_until(lock, [this] { return protocol_.granted() == 0; });
 }
 
-// The thread awaits the others' letters meanwhile (ShardProtocol::awaited), so one that hangs is named.
+// The thread awaits the others' messages meanwhile (ShardProtocol::awaited), so one that hangs is named.
 void ShardedPushes::drain() {
   std::unique_lock lock(mutex_);
   if (!protocol_.is_open() && applying_ == 0) return;
@@ -146,7 +146,7 @@ void ShardedPushes::fail_here() noexcept {
   } catch (const engine::Error& error) {
     world_.announce_failure(error);
   } catch (const std::bad_alloc&) {
-    world_.announce_failure({engine::ErrorKind::kOutOfMemory, "out of host memory for the letters of async_sgd"});
+    world_.announce_failure({engine::ErrorKind::kOutOfMemory, "out of host memory for the messages of async_sgd"});
   } catch (const std::exception& error) {
     world_.announce_failure({engine::ErrorKind::kInternal, error.what()});
   }
@@ -155,7 +155,7 @@ void ShardedPushes::fail_here() noexcept {
 void ShardedPushes::handle(std::uint64_t value) {
   const auto number = static_cast<std::size_t>(value & ((std::uint64_t{1} << kEventShift) - 1));
   switch (static_cast<Event>(value >> kEventShift)) {
-    case kWake: take_letters(); break;
+    case kWake: take_messages(); break;
     case kComputed: finish_computed(number); break;
     case kWeightsRead:
       engine::wait_for(served_[number].weights_read);  // throws the error of the stream
@@ -165,9 +165,9 @@ void ShardedPushes::handle(std::uint64_t value) {
   }
 }
 
-void ShardedPushes::take_letters() {
-  while (auto letter = world_.mailbox().take()) {
-    protocol_.received(letter->from, ShardLetter(std::move(letter->bytes)));
+void ShardedPushes::take_messages() {
+  while (auto message = world_.mailbox().take()) {
+    protocol_.received(message->from, ShardMessage(std::move(message->bytes)));
   }
 }
 
@@ -189,10 +189,10 @@ void ShardedPushes::start(std::size_t learner) {
   }
 }
 
-void ShardedPushes::keep_weights(int from, const ShardLetter& weights) {
+void ShardedPushes::keep_weights(int from, const ShardMessage& weights) {
   const engine::ElementRange shard = shards().of(from);
-  ARBALEST_CHECK(static_cast<std::int64_t>(weights.numbers().size()) == shard.elements());
-  std::ranges::copy(weights.numbers(), own(weights.header().learner).staging.as<float>() + shard.begin);
+  ARBALEST_CHECK(static_cast<std::int64_t>(weights.elements().size()) == shard.elements());
+  std::ranges::copy(weights.elements(), own(weights.header().learner).staging.as<float>() + shard.begin);
 }
 
 void ShardedPushes::compute(std::size_t number) {
@@ -231,37 +231,37 @@ void ShardedPushes::finish_computed(std::size_t number) {
   protocol_.computed(first_ + number);
 }
 
-ShardLetter ShardedPushes::gradient(std::size_t learner, int to) {
+ShardMessage ShardedPushes::gradient(std::size_t learner, int to) {
   Own& of = own(learner);
   const engine::ElementRange shard = shards().of(to);
-  ShardLetter push({.kind = LetterKind::kPush,
-                    .learner = static_cast<std::uint32_t>(learner),
-                    .learning_rate = of.step.learning_rate,
-                    .gradient_scale = *of.scale.as<float>(),
-                    .mini_batch = of.tasks.back().task},
-                   static_cast<std::size_t>(shard.elements()));
-  std::copy_n(of.staging.as<float>() + shard.begin, shard.elements(), push.numbers().begin());
+  ShardMessage push({.kind = MessageKind::kPush,
+                     .learner = static_cast<std::uint32_t>(learner),
+                     .learning_rate = of.step.learning_rate,
+                     .gradient_scale = *of.scale.as<float>(),
+                     .mini_batch = of.tasks.back().task},
+                    static_cast<std::size_t>(shard.elements()));
+  std::copy_n(of.staging.as<float>() + shard.begin, shard.elements(), push.elements().begin());
   return push;
 }
 
 void ShardedPushes::read_weights(std::size_t learner) {
   Served& of = served_[learner];
   const engine::ElementRange shard = shards().of(world_.rank());
-  of.weights = ShardLetter({.kind = LetterKind::kWeights, .learner = static_cast<std::uint32_t>(learner)},
-                           static_cast<std::size_t>(shard.elements()));
+  of.weights = ShardMessage({.kind = MessageKind::kWeights, .learner = static_cast<std::uint32_t>(learner)},
+                            static_cast<std::size_t>(shard.elements()));
   engine::Stream& stream = synchronizer_.central().stream(0);
-  stream.copy(of.weights.numbers().data(), synchronizer_.central().present(0) + shard.begin, bytes_of(shard.elements()),
-              "weights for a learner");
+  stream.copy(of.weights.elements().data(), synchronizer_.central().present(0) + shard.begin,
+              bytes_of(shard.elements()), "weights for a learner");
   of.weights_read = stream.record();
   report(stream, kWeightsRead, learner);
 }
 
-void ShardedPushes::apply(ShardLetter push, std::int64_t staleness) {
-  const LetterHeader header = push.header();
+void ShardedPushes::apply(ShardMessage push, std::int64_t staleness) {
+  const MessageHeader header = push.header();
   Served& of = served_[header.learner];
   of.push = std::move(push);
   of.scale = header.gradient_scale;
-  const float* gradient = of.push.numbers().data();
+  const float* gradient = of.push.elements().data();
   of.applied =
       synchronizer_.server().push({.learner = header.learner,
                                    .gradient = gradient,
@@ -284,6 +284,6 @@ void ShardedPushes::finish_applied(std::size_t learner) {
   of.push = {};
 }
 
-void ShardedPushes::send(int to, ShardLetter letter) { world_.mailbox().send(to, letter.take_bytes()); }
+void ShardedPushes::send(int to, ShardMessage message) { world_.mailbox().send(to, message.take_bytes()); }
 
 }  // namespace arbalest::scheduler

@@ -1,9 +1,9 @@
 // Asynchronous SGD over several processes: carries out what sma::ShardProtocol asks for, with the learners of this
-// process, the server of its shard, and letters to the other processes.
+// process, the server of its shard, and messages to the other processes.
 //
 // Other processes wait for this one's shard, and for the clocks of its learners, whatever its scheduler waits for. So a
-// thread of its own takes letters and completed work. The scheduler's thread and this one take turns: whoever holds the
-// mutex may use learners, server, ring and protocol.
+// thread of its own takes messages and completed work. The scheduler's thread and this one take turns: whoever holds
+// the mutex may use learners, server, ring and protocol.
 #pragma once
 
 #include <condition_variable>
@@ -41,7 +41,7 @@ class ShardedPushes final : private sma::ShardWork {
     std::function<void(std::uint32_t learner, std::uint64_t mini_batch, std::int32_t refused)> report_refused;
   };
 
-  // Host memory for the learners of one process: staging, and the letters that may be under way.
+  // Host memory for the learners of one process: staging, and the messages that may be under way.
   static std::size_t host_bytes(int learners, const sma::CentralSizes& sizes);
 
   // For the learners of this process and a server that was restarted, drained. All processes make it at the same point.
@@ -82,9 +82,9 @@ class ShardedPushes final : private sma::ShardWork {
   };
   // The work of this process's server for a learner of any process.
   struct Served {
-    sma::ShardLetter weights = {};  // that are being read
+    sma::ShardMessage weights = {};  // that are being read
     engine::Event weights_read = {};
-    sma::ShardLetter push = {};  // that is being applied
+    sma::ShardMessage push = {};  // that is being applied
     engine::Event applied = {};
     float scale = 1.0F;
   };
@@ -93,7 +93,7 @@ class ShardedPushes final : private sma::ShardWork {
   void run();
   void fail_here() noexcept;
   void handle(std::uint64_t value);
-  void take_letters();
+  void take_messages();
   void finish_computed(std::size_t number);
   void finish_applied(std::size_t learner);
   template <typename Condition>
@@ -103,11 +103,11 @@ class ShardedPushes final : private sma::ShardWork {
   bool has_batches() override;
   void start(std::size_t learner) override;
   void read_weights(std::size_t learner) override;
-  void keep_weights(int from, const sma::ShardLetter& weights) override;
+  void keep_weights(int from, const sma::ShardMessage& weights) override;
   void compute(std::size_t learner) override;
-  sma::ShardLetter gradient(std::size_t learner, int to) override;
-  void apply(sma::ShardLetter push, std::int64_t staleness) override;
-  void send(int to, sma::ShardLetter letter) override;
+  sma::ShardMessage gradient(std::size_t learner, int to) override;
+  void apply(sma::ShardMessage push, std::int64_t staleness) override;
+  void send(int to, sma::ShardMessage message) override;
 
   const sma::Shards& shards() const { return synchronizer_.shards(); }
   Own& own(std::size_t learner) { return own_[learner - first_]; }

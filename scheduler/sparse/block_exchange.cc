@@ -14,7 +14,7 @@ using engine::process::World;
 
 namespace {
 
-constexpr std::chrono::milliseconds kCheckPeriod(100);  // between two looks at the other processes, without a letter
+constexpr std::chrono::milliseconds kCheckPeriod(100);  // between two looks at the other processes, without a message
 
 struct Header {
   std::uint64_t pass = 0;
@@ -70,9 +70,9 @@ std::vector<BlockSums>& BlockExchange::place_of(std::int64_t position) {
 
 void BlockExchange::give(std::int64_t position, BlockSums sums) {
   if (world_ != nullptr) {
-    const std::string letter = pack({pass_, position, sums.wants_stop ? 1U : 0U}, sums.numbers);
+    const std::string message = pack({pass_, position, sums.wants_stop ? 1U : 0U}, sums.numbers);
     for (int rank = 0; rank < world_->size(); ++rank) {
-      if (rank != world_->rank()) world_->mailbox().send(rank, letter);
+      if (rank != world_->rank()) world_->mailbox().send(rank, message);
     }
   }
   place_of(position)[rank_] = std::move(sums);
@@ -94,7 +94,7 @@ bool BlockExchange::wait() {
   return was_woken;
 }
 
-// Letters keep their order, and each process gives its sums block by block, or nearly so.
+// Messages keep their order, and each process gives its sums block by block, or nearly so.
 std::vector<int> BlockExchange::missing(std::int64_t position) const {
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < received_.size() && given_ > position; ++rank) {
@@ -104,19 +104,19 @@ std::vector<int> BlockExchange::missing(std::int64_t position) const {
 }
 
 std::optional<std::int64_t> BlockExchange::receive(std::int64_t finished) {
-  std::optional<engine::process::Mailbox::Letter> letter = world_->mailbox().take();
-  if (!letter) {
+  std::optional<engine::process::Mailbox::Message> message = world_->mailbox().take();
+  if (!message) {
     if (!wait()) {
       world_->check();
       world_->mailbox().await(missing(finished));
     }
     return std::nullopt;
   }
-  const Header header = header_of(letter->bytes);
+  const Header header = header_of(message->bytes);
   ARBALEST_CHECK(header.pass == pass_);
-  ++received_[static_cast<std::size_t>(letter->from)];
-  place_of(header.position)[static_cast<std::size_t>(letter->from)] = {numbers_of(letter->bytes),
-                                                                       header.wants_stop != 0};
+  ++received_[static_cast<std::size_t>(message->from)];
+  place_of(header.position)[static_cast<std::size_t>(message->from)] = {numbers_of(message->bytes),
+                                                                        header.wants_stop != 0};
   return header.position;
 }
 

@@ -1,6 +1,6 @@
 // Gives each process the sums of the others for the blocks of one pass.
 //
-// Every process sends its sums of a block to all others, as letters, and adds all of them in the same order. So all
+// Every process sends its sums of a block to all others, as messages, and adds all of them in the same order. So all
 // processes take the same step and keep the same weights, to the last bit, without a server.
 #pragma once
 
@@ -29,7 +29,7 @@ class BlockExchange {
   // Sends this process's sums of the block at `position` of the pass, and returns. Any thread may call.
   void give(std::int64_t position, BlockSums sums);
   // Returns the position of a block for which another process's sums have come. Waits a moment; none if there was no
-  // letter. Throws kPeer if another process has died, failed or hangs. `finished`: all blocks before it are done. One
+  // message. Throws kPeer if another process has died, failed or hangs. `finished`: all blocks before it are done. One
   // thread calls.
   std::optional<std::int64_t> receive(std::int64_t finished);
   // Ends the present wait of receive(). Any thread may call.
@@ -53,7 +53,7 @@ class BlockExchange {
   std::atomic<std::int64_t> given_{0};          // blocks
   std::mutex mutex_;
   std::condition_variable woken_;
-  bool is_awake_ = false;  // a letter has come, or wake() was called, since the last wait
+  bool is_awake_ = false;  // a message has come, or wake() was called, since the last wait
 };
 
 }  // namespace arbalest::scheduler

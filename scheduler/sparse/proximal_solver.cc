@@ -91,7 +91,7 @@ ProximalPass ProximalSolver::pass(std::uint64_t number, const std::atomic<int>* 
                 .exchange = BlockExchange(share_.world, number, options_.max_delay),
                 .stop_signal = stop_signal};
   std::vector<std::vector<int>> threads = cores_;
-  if (processes() > 1) threads.emplace_back();  // it takes letters, on any core
+  if (processes() > 1) threads.emplace_back();  // it takes messages, on any core
   run_workers(
       threads, [&](int thread) { thread < own ? work(static_cast<std::size_t>(thread), course) : receive(course); },
       [&] {

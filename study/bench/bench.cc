@@ -109,7 +109,7 @@ void keep(const BenchContext& context, const BenchResult& result, const BenchRun
   try {
     context.keep(result, run);
   } catch (const std::exception& error) {  // there may be space again when the bench ends
-    context.tell(fmt::format("what has been measured so far cannot be kept: {}", error.what()));
+    context.note(fmt::format("what has been measured so far cannot be kept: {}", error.what()));
   }
 }
 
@@ -147,7 +147,7 @@ void run_bench(BenchResult& result, const BenchContext& context) {
     run.log = run.directory + ".log";
     run.start_milliseconds = now_in_milliseconds();
     const std::string name = fmt::format("run {} of {}: {}, seed {}", i + 1, result.runs.size(), of.label, run.seed);
-    context.tell(name);
+    context.note(name);
     ProcessorWatch processor;
     try {
       fs::create_directories(context.directory / of.directory);
@@ -163,7 +163,7 @@ void run_bench(BenchResult& result, const BenchContext& context) {
       run.outcome = BenchOutcome::kDied;
       run.message = error.what();
     }
-    context.tell(fmt::format("{}: {}", name, end_text(run, context, plan.target)));
+    context.note(fmt::format("{}: {}", name, end_text(run, context, plan.target)));
     result.load_at_end = load_average();
     keep(context, result, run);
   }

@@ -47,8 +47,8 @@ struct BenchContext {
   std::filesystem::path directory;     // exists; holds nothing, or the files of the bench to resume
   bool trace = false;                  // trace every run
   const std::atomic<int>* stop_signal = nullptr;
-  std::function<void(const std::string&)> tell;  // gets a line when a run begins or ends
-  // Unless empty, called with the bench's present state after each run. If it throws, `tell` gets the error and the
+  std::function<void(const std::string&)> note;  // gets a line when a run begins or ends
+  // Unless empty, called with the bench's present state after each run. If it throws, `note` gets the error and the
   // bench continues.
   std::function<void(const BenchResult&, const BenchRun&)> keep;
   std::string command;             // as the user typed it, for the report

@@ -81,7 +81,7 @@ void keep_if_measured(const ordered_json& then, const BenchContext& context, boo
   if (problem.empty() && kept.is_measured()) {
     run = std::move(kept);
   } else {
-    context.tell(fmt::format("'{}' runs again: {}", (context.directory / kept.directory).string(),
+    context.note(fmt::format("'{}' runs again: {}", (context.directory / kept.directory).string(),
                              problem.empty() ? "it is not the run that was measured" : problem));
   }
 }

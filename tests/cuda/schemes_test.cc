@@ -28,7 +28,7 @@ TEST_CASE("an evaluation in the middle of a round does not change a GPU's traini
       RigOptions options = options_on({"cuda:0"}, {3});
       options.synchronization = scheme;
       TrainingRig rig(options);
-      for (int stride = 0; stride < 6; ++stride) {
+      for (int iteration = 0; iteration < 6; ++iteration) {
         rig.run(1);
         if (evaluates) rig.scheduler().evaluate(rig.test_ring());
       }

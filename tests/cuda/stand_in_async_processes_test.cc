@@ -1,5 +1,5 @@
 // Asynchronous SGD over processes with a GPU each, whose worlds are in threads of this process. A push comes to the
-// server of its shard as a letter, which is pageable memory of the host.
+// server of its shard as a message, which is pageable memory of the host.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -68,10 +68,10 @@ TEST_CASE("async processes with GPUs: learners learn, and all processes have the
           train_to_one_model(parts, options, seed, [&](TrainingRig& rig) {
             const double before = rig.scheduler().evaluate(rig.test_ring()).loss();
             const int own = rig.pools().front()->count();
-            const int strides = 24 / push_every;
-            const scheduler::Progress progress = rig.run(strides);
-            expect(progress.tasks == strides * own * push_every, "all mini-batches");
-            expect(count_of(progress.staleness) == strides * own, "a staleness for each push");
+            const int iterations = 24 / push_every;
+            const scheduler::Progress progress = rig.run(iterations);
+            expect(progress.tasks == iterations * own * push_every, "all mini-batches");
+            expect(count_of(progress.staleness) == iterations * own, "a staleness for each push");
             expect(rig.scheduler().evaluate(rig.test_ring()).loss() < before, "a lower loss");
             return progress;
           });

@@ -26,7 +26,7 @@ inline std::vector<Phase> phases_on(int devices, int learners) {
           {all.back(), on_each(learners - 1)}};
 }
 
-// Trains three strides of every phase, on the options' devices. The first phase replaces the options' learners and
+// Trains three iterations of every phase, on the options' devices. The first phase replaces the options' learners and
 // scheme.
 inline Trained train_through(RigOptions options, const std::vector<Phase>& phases) {
   options.learners = phases.front().learners;

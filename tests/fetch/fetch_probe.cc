@@ -43,7 +43,7 @@ int main(int count, char** arguments) {
   jobs::FetchOptions options;
   options.data_root = arguments[2];
   options.from = count > 3 ? arguments[3] : "";
-  options.tell = [](const std::string& text) { std::cerr << "warning: " << text << "\n"; };
+  options.warn = [](const std::string& text) { std::cerr << "warning: " << text << "\n"; };
   options.pause = std::chrono::milliseconds(1);
   try {
     for (const jobs::FetchedFile& file : jobs::fetch(read_dataset(arguments[1]), options).files) {

@@ -130,7 +130,7 @@ TEST_CASE("a job with a server warns of a high momentum and of a scaled learning
   CHECK_FALSE(has(warnings("fixed: 1", {"learning_rate.with_learners=LINEAR"}), scaled));
 }
 
-TEST_CASE("a run that its last stride makes much longer gets a warning") {
+TEST_CASE("a run that its last iteration makes much longer gets a warning") {
   const auto warnings = [](const std::string& synchronization) {
     std::vector<std::string> all = parse(with(synchronization, "fixed: 2")).warnings;
     std::erase_if(all,

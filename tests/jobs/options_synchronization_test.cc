@@ -422,13 +422,13 @@ TEST_CASE("an error in a --set of the synchronization names the option") {
   }
 }
 
-TEST_CASE("steps of a schedule must be at the start of a stride of the current scheme") {
+TEST_CASE("steps of a schedule must be at the start of an iteration of the current scheme") {
   const auto job = [](const std::string& synchronization, int at, int learners = 4) {
     return with(
         synchronization,
         fmt::format("schedule {{ step {{ learners: {} }} step {{ at_batch: {} learners: 2 }} }}", learners, at));
   };
-  // Strides of 4 mini-batches (one for each learner), and from epoch 1 (mini-batch 625) on of 12: 628, 640, 652.
+  // Iterations of 4 mini-batches (one for each learner), and from epoch 1 (mini-batch 625) on of 12: 628, 640, 652.
   const std::string longer = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
   CHECK_NOTHROW(parse(job(longer, 624)));
   CHECK_NOTHROW(parse(job(longer, 628)));
@@ -437,7 +437,7 @@ TEST_CASE("steps of a schedule must be at the start of a stride of the current s
                                             ContainsSubstring("from mini-batch 628 on each round of 4 learners with "
                                                               "period 3 has 12 mini-batches: 644 lies within one; did "
                                                               "you mean 640 or 652?"));
-  // The reverse: strides of 12 (12, 24, ... 636), and then of 4.
+  // The reverse: iterations of 12 (12, 24, ... 636), and then of 4.
   const std::string shorter = "sma { period: 3 } switch { at_epoch: 1 local_sgd {} }";
   CHECK_NOTHROW(parse(job(shorter, 636)));
   CHECK_NOTHROW(parse(job(shorter, 640)));

@@ -59,7 +59,7 @@ struct WatchedRun {
   explicit WatchedRun(const TemporaryDirectory& directory) : path(directory / "run.prom"), file(path) {
     RunStart start = some_start();
     start.output_directory = "/runs/one";
-    file.tell_trouble([this](const std::string& text) { told.push_back(text); });
+    file.warn_with([this](const std::string& text) { told.push_back(text); });
     file.on_start(start);
   }
 
@@ -207,7 +207,7 @@ TEST_CASE("prometheus: a file that cannot be written is told once, and the run g
   fs::create_directory(directory / "metrics");
   PrometheusFile file(directory / "metrics/run.prom");
   std::vector<std::string> told;
-  file.tell_trouble([&](const std::string& text) { told.push_back(text); });
+  file.warn_with([&](const std::string& text) { told.push_back(text); });
   file.on_start(some_start());
   fs::rename(directory / "metrics", directory / "other");
   file.on_epoch(some_row());

@@ -62,7 +62,7 @@ namespace {
 // A run that has begun, and what it told.
 struct BegunRun {
   explicit BegunRun(const fs::path& path) : directory(path, "trial") {
-    directory.tell_trouble([this](const std::string& text) { told.push_back(text); });
+    directory.warn_with([this](const std::string& text) { told.push_back(text); });
     directory.on_start(some_start());
     directory.on_epoch(some_row());
   }
@@ -162,7 +162,7 @@ TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops
     tests::write_text(log, text);
     RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
     std::vector<std::string> told;
-    run.tell_trouble([&](const std::string& warning) { told.push_back(warning); });
+    run.warn_with([&](const std::string& warning) { told.push_back(warning); });
     run.continue_from(&saved);
     run.on_start(resumed);
     return told;
@@ -182,7 +182,7 @@ TEST_CASE("run directory: a resumed run tells that its log is damaged, and drops
     fs::remove(log);
     RunDirectory run(directory / "run", "trial", ExistingRun::kContinue);
     std::vector<std::string> told;
-    run.tell_trouble([&](const std::string& warning) { told.push_back(warning); });
+    run.warn_with([&](const std::string& warning) { told.push_back(warning); });
     run.continue_from(&saved);
     run.on_start(resumed);
     REQUIRE(told.size() == 1);

@@ -286,7 +286,7 @@ TEST_CASE("tensorboard: lines that a full disk refused are in the files once the
   const TemporaryDirectory directory;
   RunDirectory run(directory / "run", "trial");
   std::vector<std::string> told;
-  run.tell_trouble([&](const std::string& text) { told.push_back(text); });
+  run.warn_with([&](const std::string& text) { told.push_back(text); });
   run.on_start(some_start());
   run.on_epoch(row_at(1, 100));
   const fs::path folder = directory / "run/tensorboard/train";

@@ -58,7 +58,7 @@ std::optional<std::string> error_of_rank_0(SimulatedNetwork& network) {
   return std::nullopt;
 }
 
-constexpr const char* kMessage = "rank 1 on host node-1 runs another version of the program, or has another byte order";
+constexpr const char* kMailbox = "rank 1 on host node-1 runs another version of the program, or has another byte order";
 
 }  // namespace
 
@@ -72,7 +72,7 @@ TEST_CASE("byte order: a heartbeat of another byte order names its rank") {
     other.tick(0.1);
     const std::optional<std::string> error = error_of_rank_0(network);
     REQUIRE(error.has_value() == is_swapped);
-    if (is_swapped) CHECK_THAT(*error, ContainsSubstring(kMessage));
+    if (is_swapped) CHECK_THAT(*error, ContainsSubstring(kMailbox));
   }
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("byte order: bytes of another byte order name their rank") {
     const std::optional<std::string> error = error_of_rank_0(network);
     REQUIRE(error.has_value() == is_swapped);
     CHECK(incoming.done() != is_swapped);
-    if (is_swapped) CHECK_THAT(*error, ContainsSubstring(kMessage));
+    if (is_swapped) CHECK_THAT(*error, ContainsSubstring(kMailbox));
   }
 }
 

@@ -1,5 +1,5 @@
 // Tests two things that go on beside the rounds of a job, in the simulated cluster: ranks send learners to rank 0 for a
-// checkpoint, and flags return some strides later, as the tuner's do.
+// checkpoint, and flags return some iterations later, as the tuner's do.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -123,28 +123,28 @@ TEST_CASE("simulated cluster: a rank that hangs is named, though it waits for a 
 }
 
 // A decision of the tuner takes three rounds of flags: rank 0 has chosen, all have prepared, some lack memory.
-TEST_CASE("simulated cluster: all ranks get the same flags at the same stride, however late they give theirs") {
-  constexpr int kStrides = kSanitized ? 12 : 60;  // a sanitizer takes minutes for more
+TEST_CASE("simulated cluster: all ranks get the same flags at the same iteration, however late they give theirs") {
+  constexpr int kIterations = kSanitized ? 12 : 60;  // a sanitizer takes minutes for more
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     CAPTURE(seed);
     const int ranks = 2 + static_cast<int>(seed % 15);
     std::mt19937 generator(seed);
-    std::vector<std::vector<std::uint64_t>> given(kStrides,
+    std::vector<std::vector<std::uint64_t>> given(kIterations,
                                                   std::vector<std::uint64_t>(static_cast<std::size_t>(ranks)));
-    std::vector<std::uint64_t> expected(kStrides);
-    for (int stride = 0; stride < kStrides; ++stride) {
-      for (std::uint64_t& flags : given[static_cast<std::size_t>(stride)]) {
+    std::vector<std::uint64_t> expected(kIterations);
+    for (int iteration = 0; iteration < kIterations; ++iteration) {
+      for (std::uint64_t& flags : given[static_cast<std::size_t>(iteration)]) {
         if (generator() % 4 == 0) flags = std::uint64_t{1} << generator() % 64;
-        expected[static_cast<std::size_t>(stride)] |= flags;
+        expected[static_cast<std::size_t>(iteration)] |= flags;
       }
     }
     std::vector<std::vector<const FlagReduction*>> reductions(static_cast<std::size_t>(ranks));
     SimulatedCluster cluster(ranks, seed,
                              [&](int rank, int step) -> std::unique_ptr<Operation> {
-                               if (step >= kStrides) return nullptr;
+                               if (step >= kIterations) return nullptr;
                                const auto i = static_cast<std::size_t>(rank);
                                auto made = std::make_unique<FlagReduction>(given[static_cast<std::size_t>(step)][i]);
-                               reductions[i].resize(kStrides);
+                               reductions[i].resize(kIterations);
                                reductions[i][static_cast<std::size_t>(step)] = made.get();
                                return made;
                              },
@@ -161,29 +161,29 @@ TEST_CASE("simulated cluster: all ranks get the same flags at the same stride, h
   }
 }
 
-// Under asynchronous SGD a fast rank has begun the flags of many strides that a slow rank has yet to end.
-TEST_CASE("simulated cluster: a slow rank does not hang while it ends the strides that others have ended") {
-  constexpr int kStrides = 18;
+// Under asynchronous SGD a fast rank has begun the flags of many iterations that a slow rank has yet to end.
+TEST_CASE("simulated cluster: a slow rank does not hang while it ends the iterations that others have ended") {
+  constexpr int kIterations = 18;
   constexpr int kSlow = 1;
-  constexpr double kStride = 5.0;  // seconds of the slow rank
+  constexpr double kIteration = 5.0;  // seconds of the slow rank
   const bool stops = GENERATE(false, true);
-  const int last = GENERATE(18, 10);  // strides before the slow rank hangs
+  const int last = GENERATE(18, 10);  // iterations before the slow rank hangs
   CAPTURE(stops, last);
   SimulatedCluster cluster(3, 7,
                            [](int, int step) -> std::unique_ptr<Operation> {
-                             return step < kStrides ? std::make_unique<FlagReduction>(0) : nullptr;
+                             return step < kIterations ? std::make_unique<FlagReduction>(0) : nullptr;
                            },
-                           {.peer_timeout_seconds = 3.0, .operation_timeout_seconds = 30.0, .depth = kStrides});
-  for (int stride = 0; stride < kStrides; ++stride) {
-    cluster.compute(kSlow, stride < last ? kStride * (stride + 1) : 1e5, stride);
+                           {.peer_timeout_seconds = 3.0, .operation_timeout_seconds = 30.0, .depth = kIterations});
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    cluster.compute(kSlow, iteration < last ? kIteration * (iteration + 1) : 1e5, iteration);
   }
   if (stops) cluster.network().at(12.0, [&] { cluster.request_stop(0); });
-  const double before = kStride * last + (stops ? 5.5 : 29.5);  // the slow rank may be as late
-  CHECK_FALSE(cluster.run(std::min(before, kStride * kStrides - 1.0)));
-  REQUIRE(cluster.run(kStride * kStrides + 40.0));
+  const double before = kIteration * last + (stops ? 5.5 : 29.5);  // the slow rank may be as late
+  CHECK_FALSE(cluster.run(std::min(before, kIteration * kIterations - 1.0)));
+  REQUIRE(cluster.run(kIteration * kIterations + 40.0));
   for (int rank = 0; rank < 3; ++rank) {
-    CHECK(cluster.is_closed(rank) == (last == kStrides));
-    if (last == kStrides) continue;
+    CHECK(cluster.is_closed(rank) == (last == kIterations));
+    if (last == kIterations) continue;
     CHECK(cluster.end_time(rank) < before + 5.0);
     CHECK_THAT(cluster.failure(rank).value_or(""),
                ContainsSubstring(fmt::format("rank {0} on host node-{0} hangs", kSlow)));

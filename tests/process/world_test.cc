@@ -274,7 +274,7 @@ TEST_CASE("world: the others hear of a failure even if the world goes away right
   CHECK(told == kRuns);
 }
 
-TEST_CASE("world: a rank that hangs before the end is named, though all could send letters") {
+TEST_CASE("world: a rank that hangs before the end is named, though all could send messages") {
   check_hang(2, 1, [](World& world) {
     world.mailbox();
     world.barrier();
@@ -283,7 +283,7 @@ TEST_CASE("world: a rank that hangs before the end is named, though all could se
   });
 }
 
-TEST_CASE("world: a rank that owes a letter and does nothing is named, and one that waits itself is not") {
+TEST_CASE("world: a rank that owes a message and does nothing is named, and one that waits itself is not") {
   check_hang(3, 2, [](World& world) {
     Mailbox& mailbox = world.mailbox();
     world.barrier();
@@ -294,7 +294,7 @@ TEST_CASE("world: a rank that owes a letter and does nothing is named, and one t
   });
 }
 
-TEST_CASE("world: others that wait in an operation do not blame a rank that waits for a letter") {
+TEST_CASE("world: others that wait in an operation do not blame a rank that waits for a message") {
   check_hang(3, 0, [](World& world) {
     Mailbox& mailbox = world.mailbox();
     if (world.rank() == 2) world.barrier();  // it waits for rank 1
@@ -304,7 +304,7 @@ TEST_CASE("world: others that wait in an operation do not blame a rank that wait
   });
 }
 
-TEST_CASE("world: a letter ends the wait for it, and so does the end") {
+TEST_CASE("world: a message ends the wait for it, and so does the end") {
   MemoryNetwork network(2);
   on_ranks(2, [&](int rank) {
     const std::unique_ptr<World> world =
@@ -313,7 +313,7 @@ TEST_CASE("world: a letter ends the wait for it, and so does the end") {
     for (int i = 0; i < 8; ++i) {  // longer than the timeout, in all
       world->mailbox().await(other);
       if (rank == 1) world->check(0.5);
-      world->mailbox().send(1 - rank, "letter");
+      world->mailbox().send(1 - rank, "message");
       while (!world->mailbox().take()) world->check(0.01);
     }
     world->mailbox().await(other);

@@ -160,9 +160,9 @@ class SchemeRig {
   TrainingRig& rig() { return rig_; }
   int learners() { return rig_.scheduler().learners(); }
 
-  // A stride is a round of sma and ea_sgd, and one step of the other schemes.
-  void run(int strides) {
-    for (int stride = 0; stride < strides; ++stride) {
+  // An iteration is a round of sma and ea_sgd, and one step of the other schemes.
+  void run(int iterations) {
+    for (int iteration = 0; iteration < iterations; ++iteration) {
       const double progress =
           static_cast<double>(reference_.next_task) / static_cast<double>(rig_.order().batches_per_epoch());
       const bool is_pulled = reference_.formula.mode == ReferenceMode::kPull;
@@ -174,7 +174,7 @@ class SchemeRig {
       const int steps = is_pulled ? reference_.formula.period : 1;
       for (int step = 0; step < steps; ++step) reference_.step(rate, regression_.gradient());
     }
-    const scheduler::Progress progress = rig_.run(strides);
+    const scheduler::Progress progress = rig_.run(iterations);
     tasks_ += progress.tasks;
     loss_sum_ += progress.sums.loss();
   }

@@ -174,13 +174,13 @@ class TrainingRig {
     }
     std::vector<sma::Options> schemes = options.switches;
     schemes.push_back(options.synchronization);
-    const int stride = sma::longest_stride(schemes);
+    const int iteration = sma::longest_iteration(schemes);
     within_bound_ = sma::most_steps_within_bound(schemes);
     const bool sums_gradients = std::ranges::any_of(
         schemes, [](const sma::Options& each) { return each.scheme == sma::Scheme::kAsyncSgd && each.period > 1; });
     std::int64_t part_bytes = 0;
     for (const sma::Options& scheme : schemes) part_bytes = std::max(part_bytes, scheme.bucket_bytes);
-    ring_ = make_ring(options, training_order_, learners, stride);
+    ring_ = make_ring(options, training_order_, learners, iteration);
     test_ring_ = make_ring(options, test_order_, learners, std::nullopt);
     if (options.statistic_batches > 0) statistics_ring_ = make_ring(options, statistics_order_, learners, std::nullopt);
     for (std::size_t d = 0; d < devices_.size() && options.input == RigInput::kResident; ++d) {
@@ -198,7 +198,7 @@ class TrainingRig {
                                 .precision = options.precision,
                                 .without_decay = options.without_decay,
                                 .exchange = places_[d],
-                                .learner = {.result_slots = scheduler::result_slots(stride),
+                                .learner = {.result_slots = scheduler::result_slots(iteration),
                                             .rule = options.rule,
                                             .clip_gradient_norm = options.clip_gradient_norm,
                                             .gradient_part_bytes = is_split && devices_[d]->is_cuda() ? 0 : part_bytes,
@@ -245,10 +245,10 @@ class TrainingRig {
     scheduler_->resize(learners);
   }
 
-  // Runs `strides` strides (scheduler::Scheduler) and waits for them. A stride is a round for sma and ea_sgd, and a
-  // single step for other schemes.
-  scheduler::Progress run(int strides) {
-    scheduler::Progress progress = scheduler_->advance(*ring_, strides);
+  // Runs `iterations` iterations (scheduler::Scheduler) and waits for them. An iteration is a round for sma and ea_sgd,
+  // and a single step for other schemes.
+  scheduler::Progress run(int iterations) {
+    scheduler::Progress progress = scheduler_->advance(*ring_, iterations);
     progress.add(scheduler_->drain());
     return progress;
   }
@@ -261,14 +261,14 @@ class TrainingRig {
     return as_bytes(*images);
   }
 
-  // Without `stride`: a ring that is read from the first batch to the last, with as few slots as possible.
+  // Without `iteration`: a ring that is read from the first batch to the last, with as few slots as possible.
   std::unique_ptr<dataflow::BatchRing> make_ring(const RigOptions& options, dataflow::BatchOrder& order, int learners,
-                                                 std::optional<int> stride) {
+                                                 std::optional<int> iteration) {
     const bool is_cached = options.input == RigInput::kResident;
     int slots = scheduler::pass_ring_slots(learners, order.batches_per_epoch(), 1);
-    if (stride) {
+    if (iteration) {
       const std::int64_t batch_bytes = options.batch * options.image.elements() * std::int64_t{sizeof(float)};
-      slots = scheduler::training_ring_slots(learners, *stride, within_bound_,
+      slots = scheduler::training_ring_slots(learners, *iteration, within_bound_,
                                              is_cached ? scheduler::index_ring_slots(order.batches_per_epoch())
                                                        : scheduler::image_ring_slots(batch_bytes));
     }

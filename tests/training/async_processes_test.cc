@@ -111,12 +111,13 @@ TEST_CASE("async processes: learners that push in any order learn, and all proce
         const std::vector<Outcome> outcomes = train_over(learners, options, [&](TrainingRig& rig) {
           const double before = rig.scheduler().evaluate(rig.test_ring()).loss();
           const int own = rig.pools().front()->count();
-          const int strides = 60 / push_every;
-          scheduler::Progress progress = rig.run(strides);
-          expect(progress.tasks == strides * own * push_every, "all mini-batches");
-          expect(count_of(progress.staleness) == strides * own, "a staleness for each push");
+          const int iterations = 60 / push_every;
+          scheduler::Progress progress = rig.run(iterations);
+          expect(progress.tasks == iterations * own * push_every, "all mini-batches");
+          expect(count_of(progress.staleness) == iterations * own, "a staleness for each push");
           if (staleness) expect(progress.staleness.rbegin()->first <= (all - 1) * (2 * *staleness + 1), "a bound");
-          expect(rig.scheduler().batches() == static_cast<std::uint64_t>(strides * all * push_every), "the position");
+          expect(rig.scheduler().batches() == static_cast<std::uint64_t>(iterations * all * push_every),
+                 "the position");
           const double after = rig.scheduler().evaluate(rig.test_ring()).loss();
           expect(after < 0.6 * before, "a lower loss");
           progress.add(rig.run(2));
@@ -333,7 +334,7 @@ TEST_CASE("async processes: each process may have several devices", "[async]") {
 
 TEST_CASE("async processes: a divergence ends all processes at the same mini-batch, and the model stays finite",
           "[async]") {
-  constexpr int kStrides = 10;
+  constexpr int kIterations = 10;
   const std::vector<int> learners = {1, 2};
   std::vector<std::uint64_t> batches(learners.size());
   std::vector<std::string> found(learners.size());
@@ -348,7 +349,7 @@ TEST_CASE("async processes: a divergence ends all processes at the same mini-bat
     options.world = &world;
     TrainingRig rig(options);
     bool has_ended = false;
-    for (int stride = 0; stride < kStrides && !has_ended; ++stride) {
+    for (int iteration = 0; iteration < kIterations && !has_ended; ++iteration) {
       rig.run(1);
       has_ended = world.any_of(rig.scheduler().has_divergence() ? 1 : 0) != 0;
     }
@@ -358,7 +359,7 @@ TEST_CASE("async processes: a divergence ends all processes at the same mini-bat
     models[place] = flat(rig.scheduler().snapshot());
   });
   CHECK(batches[0] == batches[1]);
-  CHECK(batches[0] < static_cast<std::uint64_t>(kStrides * std::reduce(learners.begin(), learners.end())));
+  CHECK(batches[0] < static_cast<std::uint64_t>(kIterations * std::reduce(learners.begin(), learners.end())));
   CHECK_THAT(found[0] + found[1], ContainsSubstring("training diverged: learner ") && ContainsSubstring("mini-batch "));
   CHECK(std::ranges::all_of(models[0], [](float value) { return std::isfinite(value); }));
   CHECK(models[0] == models[1]);

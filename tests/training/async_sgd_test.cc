@@ -83,8 +83,8 @@ class OneHeld final : public engine::StreamObserver {
 // Trains while another thread looks on. The scheduler's thread blocks as long as the latch holds a learner.
 class Training {
  public:
-  Training(const RigOptions& options, OneHeld& latch, int strides)
-      : latch_(latch), rig_(options), thread_([this, strides] { progress_ = rig_.run(strides); }) {}
+  Training(const RigOptions& options, OneHeld& latch, int iterations)
+      : latch_(latch), rig_(options), thread_([this, iterations] { progress_ = rig_.run(iterations); }) {}
   ~Training() {
     if (!thread_.joinable()) return;
     latch_.release();
@@ -298,11 +298,11 @@ TEST_CASE("learners that push in any order learn, and their model is saved and r
         options.rule = engine::Sgd{.momentum = 0.5F};
         TrainingRig rig(options);
         const double before = rig.scheduler().evaluate(rig.test_ring()).loss();
-        const int strides = 40 / push_every;
-        scheduler::Progress progress = rig.run(strides);
-        CHECK(progress.tasks == strides * 4 * push_every);
+        const int iterations = 40 / push_every;
+        scheduler::Progress progress = rig.run(iterations);
+        CHECK(progress.tasks == iterations * 4 * push_every);
         CHECK(progress.examples == progress.tasks * 4);
-        CHECK(count_of(progress.staleness) == strides * 4);
+        CHECK(count_of(progress.staleness) == iterations * 4);
         if (staleness) CHECK(progress.staleness.rbegin()->first <= 3 * (2 * *staleness + 1));
         const double after = rig.scheduler().evaluate(rig.test_ring()).loss();
         CHECK(after < 0.5 * before);
@@ -318,7 +318,7 @@ TEST_CASE("learners that push in any order learn, and their model is saved and r
         for (std::size_t j = 0; j < 4; ++j) {
           CHECK(flat(same.learners[j].weights) == flat(state.learners[j].weights));
           CHECK(flat(same.learners[j].optimizer.at(0)) == flat(state.learners[0].optimizer.at(0)));
-          CHECK(same.learners[j].steps == static_cast<std::uint64_t>(strides * 4));
+          CHECK(same.learners[j].steps == static_cast<std::uint64_t>(iterations * 4));
         }
         CHECK(again.run(2).tasks == 2 * 4 * push_every);
         CHECK(again.scheduler().evaluate(again.test_ring()).loss() < before);

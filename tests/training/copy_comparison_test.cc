@@ -56,9 +56,9 @@ class FaultyLink final : public engine::Collective {
   float wrong_ = 0.125F;
 };
 
-std::string failure_of(TrainingRig& rig, int strides) {
+std::string failure_of(TrainingRig& rig, int iterations) {
   try {
-    rig.run(strides);
+    rig.run(iterations);
   } catch (const engine::Error& error) {
     CHECK(error.kind() == engine::ErrorKind::kDevice);
     return error.what();

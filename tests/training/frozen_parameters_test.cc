@@ -60,7 +60,7 @@ void check_frozen(const Model& before, const Model& after, const std::set<std::s
   }
 }
 
-// Trains from an unusual model and checks it after some strides, and again with another number of learners.
+// Trains from an unusual model and checks it after some iterations, and again with another number of learners.
 void check_training(RigOptions options, const std::set<std::string>& layers) {
   TrainingRig rig(options);
   const Model before = unusual(rig.scheduler().snapshot());

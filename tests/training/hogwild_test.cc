@@ -121,9 +121,9 @@ TEST_CASE("hogwild: each learner has its own momentum", "[hogwild]") {
   // learner steps by -gamma (g_0, g_1 + m g_0), and the model is the sum of both.
   options.learning_rate.base = 1e-6;
   options.batch_of = [](std::uint64_t number) { return number / 2 % 2; };
-  const auto weights_after = [&](RigOptions of, int strides) {
+  const auto weights_after = [&](RigOptions of, int iterations) {
     TrainingRig rig(of);
-    rig.run(strides);
+    rig.run(iterations);
     return tests::model_weights(rig);
   };
   const std::vector<float> both = weights_after(options, 2);
@@ -239,7 +239,7 @@ TEST_CASE("hogwild: a moving average reads the model while no learner writes", "
   const auto goes_beyond = [](const std::string& held, const std::string& label, int expected, const char* dropped) {
     tests::Latch latch;
     RigOptions options = normalized(2);
-    options.moving_average_epochs = 0.01;  // after every stride
+    options.moving_average_epochs = 0.01;  // after every iteration
     options.observer = &latch;
     latch.hold(held);
     latch.drop_waits({dropped});

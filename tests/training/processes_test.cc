@@ -134,7 +134,7 @@ TEST_CASE("processes: a saved state goes on to the same bytes in another number 
   CHECK((processes[1].replicas[1] == expected.replicas[3]));
 }
 
-TEST_CASE("processes: a divergence of one process is kept until all end at the same stride", "[processes]") {
+TEST_CASE("processes: a divergence of one process is kept until all end at the same iteration", "[processes]") {
   RigOptions options = tests::scheme_options({4});
   options.synchronization = tests::local_sgd_case().with_period(50).options;
   options.learning_rate.base = 1e30;

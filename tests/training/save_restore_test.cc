@@ -56,11 +56,11 @@ std::vector<std::vector<double>> vectors_of(const scheduler::TrainingState& stat
   return vectors;
 }
 
-// Trains `strides` without a stop, with a state saved after each of `cuts`, and in pieces: each piece is a scheduler of
-// its own that goes on from the state of the one before.
-void compare(const RigOptions& options, int strides, const std::vector<int>& cuts) {
+// Trains `iterations` without a stop, with a state saved after each of `cuts`, and in pieces: each piece is a scheduler
+// of its own that goes on from the state of the one before.
+void compare(const RigOptions& options, int iterations, const std::vector<int>& cuts) {
   TrainingRig whole(options);
-  whole.run(strides);
+  whole.run(iterations);
   const Outcome expected = outcome_of(whole);
 
   TrainingRig watched(options);
@@ -78,8 +78,8 @@ void compare(const RigOptions& options, int strides, const std::vector<int>& cut
     CHECK(pieces->scheduler().batches() == state.batches);
     done = cut;
   }
-  watched.run(strides - done);
-  pieces->run(strides - done);
+  watched.run(iterations - done);
+  pieces->run(iterations - done);
   CHECK(outcome_of(watched) == expected);
   CHECK(outcome_of(*pieces) == expected);
 }

@@ -54,7 +54,7 @@ void for_each_round(const Look& look) {
   for (const SchemeCase& scheme : schemes()) {
     SchemeRig rig(tiny_options(), scheme);
     for (int round = 1; round <= kRounds; ++round) {
-      rig.run(kSteps / scheme.options.steps_per_stride());
+      rig.run(kSteps / scheme.options.steps_per_iteration());
       look(scheme.name, round, rig);
     }
   }

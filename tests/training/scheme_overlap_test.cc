@@ -48,12 +48,12 @@ const char* central_label(const RigOptions& options) {
   return devices_of(options) == 1 ? "averaging" : "central update";
 }
 
-// While tasks labeled `held` are held, exactly `before` tasks labeled `later` may end within `strides` strides. `after`
-// more end once the held tasks run, or once the waits are dropped.
+// While tasks labeled `held` are held, exactly `before` tasks labeled `later` may end within `iterations` iterations.
+// `after` more end once the held tasks run, or once the waits are dropped.
 struct Order {
   std::string held;
   std::string later;
-  int strides = 1;
+  int iterations = 1;
   int before = 0;
   int after = 1;
 };
@@ -65,7 +65,7 @@ bool overtakes(RigOptions options, const Order& order, const Labels& dropped, bo
   latch.drop_waits(dropped);
   TrainingRig rig(options);
   const tests::ReleaseAtEnd release(latch);
-  rig.scheduler().advance(rig.ring(), order.strides);
+  rig.scheduler().advance(rig.ring(), order.iterations);
   CHECK((order.before == 0 || latch.reaches(order.later, order.before, kPatience)));
   const bool result = tests::goes_beyond(latch, order.later, order.before, order.after, is_expected);
   latch.release();
@@ -129,7 +129,7 @@ TEST_CASE("assigning weights and the next gradient wait for the center", "[overl
                            {kWaitForWeights});
     check_waits_are_needed(
         options,
-        {.held = central_label(options), .later = "gradient", .strides = 2, .before = learners, .after = learners},
+        {.held = central_label(options), .later = "gradient", .iterations = 2, .before = learners, .after = learners},
         {kWaitForWeights});
   }
 }
@@ -210,7 +210,8 @@ TEST_CASE("with s_sgd, averaging the model waits for the updates, and the next u
     const int learners = learners_of(options);
     // The next mean of the gradients runs on the same stream as the held task. Therefore two waits keep the order.
     check_waits_are_needed(
-        options, {.held = read_label(options), .later = "update", .strides = 2, .before = learners, .after = learners},
+        options,
+        {.held = read_label(options), .later = "update", .iterations = 2, .before = learners, .after = learners},
         {kWaitForReplicas, kWaitForRead});
   }
 }
@@ -220,11 +221,11 @@ TEST_CASE("a restart waits for updates that read the center, and learners for th
     RigOptions options = options_of(tests::sma_case(), devices);
     options.learning_rate.curve = scheduler::MultistepDrops{{{0.05, 0.5}}};  // after the first round
     check_waits_are_needed(
-        options, {.held = "update", .later = "restart central momentum", .strides = 2, .after = devices_of(options)},
+        options, {.held = "update", .later = "restart central momentum", .iterations = 2, .after = devices_of(options)},
         {kWaitForUpdates});
     check_waits_are_needed(
         options,
-        {.held = "restart central momentum", .later = "assign weights", .strides = 2, .after = learners_of(options)},
+        {.held = "restart central momentum", .later = "assign weights", .iterations = 2, .after = learners_of(options)},
         {kWaitForWeights});
   }
 }

@@ -134,9 +134,9 @@ int times_outside(const sma::Options& options, int replicas, bool counts_central
   return count;
 }
 
-std::vector<float> trained(const RigOptions& options, int strides) {
+std::vector<float> trained(const RigOptions& options, int iterations) {
   TrainingRig rig(options);
-  rig.run(strides);
+  rig.run(iterations);
   return tests::model_weights(rig);
 }
 

@@ -25,7 +25,7 @@ std::vector<std::string> two_devices_or_skip() {
   return devices;
 }
 
-// Trains complete rounds, then one more stride.
+// Trains complete rounds, then one more iteration.
 void compare_with_reference(const RigOptions& options, const SchemeCase& scheme) {
   constexpr int kRounds = 4;
   constexpr int kStepsOfSwap = 9;
@@ -71,7 +71,7 @@ TEST_CASE("drops of the learning rate restart sma and ea_sgd, and scale the mome
       options.learning_rate.curve = scheduler::MultistepDrops{{{0.5, 0.5}, {1.0, 0.2}}};
       SchemeRig rig(options, scheme.with_period(2));
       const int steps = 36 / learners;  // 24 mini-batches an epoch
-      rig.run(scheme.options.steps_per_stride() > 1 ? steps / 2 : steps);
+      rig.run(scheme.options.steps_per_iteration() > 1 ? steps / 2 : steps);
       rig.check();
     }
   }

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "engine/process/operations/letters.h"
+#include "engine/process/operations/mailbox_messages.h"
 #include "sma/shard_protocol.h"
 #include "tests/process/simulated_network.h"
 #include "tests/support/catch.h"
@@ -17,17 +17,17 @@
 namespace {
 
 using namespace arbalest;
-using engine::process::LetterReceipt;
-using engine::process::LetterSend;
-using sma::LetterHeader;
-using sma::LetterKind;
-using sma::ShardLetter;
+using engine::process::MailboxReceipt;
+using engine::process::MailboxSend;
+using sma::MessageHeader;
+using sma::MessageKind;
+using sma::ShardMessage;
 
 struct Plan {
   int processes = 2;
   std::vector<int> learners = {};        // by process
   std::optional<int> bound = {};         // of staleness
-  int strides = 4;                       // of a phase
+  int iterations = 4;                    // of a phase
   int phases = 2;                        // each ends drained
   std::vector<double> seconds = {};      // by learner: the mean time of a gradient
   std::optional<std::size_t> held = {};  // learner whose first gradient never completes
@@ -46,27 +46,27 @@ class Node final : private sma::ShardWork {
         applied_(plan.all, 0.0F),
         pulled_at_(plan.all, 0),
         protocol_(rank, plan.processes, *this),
-        receipt_([this](int from, std::string bytes) { protocol_.received(from, ShardLetter(std::move(bytes))); }) {
+        receipt_([this](int from, std::string bytes) { protocol_.received(from, ShardMessage(std::move(bytes))); }) {
     std::size_t first = 0;
     for (int before = 0; before < rank; ++before) first += static_cast<std::size_t>(plan.learners[at(before)]);
     first_ = first;
     own_ = plan.learners[at(rank)];
     lags_.resize(static_cast<std::size_t>(own_));
     protocol_.restart(first, static_cast<std::size_t>(own_), plan.all, plan.bound);
-    receipt_.start(transport_, engine::process::kLetterChannel);
+    receipt_.start(transport_, engine::process::kMailboxChannel);
   }
 
   // Does all that can be done now.
   void step() {
     while (transport_.poll()) {
     }
-    while (protocol_.granted() == 0 && phase_ < plan_.phases && strides_ < plan_.strides) {
+    while (protocol_.granted() == 0 && phase_ < plan_.phases && iterations_ < plan_.iterations) {
       if (!protocol_.is_open()) protocol_.open();
-      ++strides_;
+      ++iterations_;
       protocol_.grant(own_);
     }
-    if (protocol_.is_open() && strides_ == plan_.strides && protocol_.granted() == 0) protocol_.drain();
-    if (strides_ == plan_.strides && !protocol_.is_open()) end_phase();
+    if (protocol_.is_open() && iterations_ == plan_.iterations && protocol_.granted() == 0) protocol_.drain();
+    if (iterations_ == plan_.iterations && !protocol_.is_open()) end_phase();
   }
 
   bool has_ended() const { return phase_ == plan_.phases; }
@@ -82,12 +82,12 @@ class Node final : private sma::ShardWork {
   // A drained shard has exactly the pushes of the phases so far.
   void end_phase() {
     ++phase_;
-    strides_ = 0;
+    iterations_ = 0;
     std::size_t first = 0;
     for (const int learners : plan_.learners) {
       float pushes = 0.0F;
       for (int j = 0; j < learners; ++j) pushes += applied_[first++];
-      REQUIRE(pushes == static_cast<float>(phase_ * plan_.strides * learners));
+      REQUIRE(pushes == static_cast<float>(phase_ * plan_.iterations * learners));
     }
     if (has_ended()) {
       for (int to = 0; to < plan_.processes; ++to) {
@@ -101,17 +101,17 @@ class Node final : private sma::ShardWork {
   double pause(double mean) { return mean * 2.0 * static_cast<double>(random_() >> 11) * 0x1p-53; }
 
   void post(int to, std::string bytes) {
-    LetterSend& letter = sent_.emplace_back(std::move(bytes), to);
-    letter.start(transport_, engine::process::kLetterChannel);
+    MailboxSend& message = sent_.emplace_back(std::move(bytes), to);
+    message.start(transport_, engine::process::kMailboxChannel);
   }
 
   bool has_batches() override { return true; }
   void start(std::size_t learner) override { lags_[learner - first_].clear(); }
   void read_weights(std::size_t learner) override {
     pulled_at_[learner] = pushes_;
-    ShardLetter weights({.kind = LetterKind::kWeights, .learner = static_cast<std::uint32_t>(learner)}, plan_.all);
-    std::ranges::copy(applied_, weights.numbers().begin());
-    auto kept = std::make_shared<ShardLetter>(std::move(weights));
+    ShardMessage weights({.kind = MessageKind::kWeights, .learner = static_cast<std::uint32_t>(learner)}, plan_.all);
+    std::ranges::copy(applied_, weights.elements().begin());
+    auto kept = std::make_shared<ShardMessage>(std::move(weights));
     // A stream reads in order, so one answer never overtakes another.
     read_until_ = std::max(read_until_, network_.now() + pause(1e-4));
     network_.at(read_until_, [this, kept] {
@@ -119,9 +119,9 @@ class Node final : private sma::ShardWork {
       step();
     });
   }
-  void keep_weights(int, const ShardLetter& weights) override {
+  void keep_weights(int, const ShardMessage& weights) override {
     const std::size_t learner = weights.header().learner;
-    const auto numbers = weights.numbers();
+    const auto numbers = weights.elements();
     const auto own = static_cast<std::int64_t>(numbers[learner]);
     REQUIRE(own == protocol_.clocks().clock(learner));  // it reads all that it has written
     lags_[learner - first_].push_back(own - static_cast<std::int64_t>(std::ranges::min(numbers)));
@@ -136,17 +136,17 @@ class Node final : private sma::ShardWork {
       step();
     });
   }
-  ShardLetter gradient(std::size_t learner, int) override {
-    return ShardLetter({.kind = LetterKind::kPush, .learner = static_cast<std::uint32_t>(learner)}, 8);
+  ShardMessage gradient(std::size_t learner, int) override {
+    return ShardMessage({.kind = MessageKind::kPush, .learner = static_cast<std::uint32_t>(learner)}, 8);
   }
-  void apply(ShardLetter push, std::int64_t staleness) override {
+  void apply(ShardMessage push, std::int64_t staleness) override {
     const std::size_t learner = push.header().learner;
     REQUIRE(staleness == pushes_ - pulled_at_[learner]);
     most_stale_ = std::max(most_stale_, staleness);
     ++applied_[learner];
     ++pushes_;
   }
-  void send(int to, ShardLetter letter) override { post(to, letter.take_bytes()); }
+  void send(int to, ShardMessage message) override { post(to, message.take_bytes()); }
 
   tests::SimulatedNetwork& network_;
   engine::process::Transport& transport_;
@@ -157,11 +157,11 @@ class Node final : private sma::ShardWork {
   std::vector<std::int64_t> pulled_at_;
   std::vector<std::vector<std::int64_t>> lags_;  // by learner: clocks that a shard's weights are behind its own
   sma::ShardProtocol protocol_;
-  LetterReceipt receipt_;
-  std::deque<LetterSend> sent_;
+  MailboxReceipt receipt_;
+  std::deque<MailboxSend> sent_;
   std::size_t first_ = 0;
   int own_ = 0;
-  int strides_ = 0;
+  int iterations_ = 0;
   int phase_ = 0;
   std::int64_t pushes_ = 0;
   std::int64_t largest_lag_ = 0;
@@ -199,7 +199,7 @@ Plan random_plan(std::uint64_t seed) {
   Plan plan{.processes = 2 + static_cast<int>(random() % 4)};
   for (int rank = 0; rank < plan.processes; ++rank) plan.learners.push_back(1 + static_cast<int>(random() % 3));
   if (random() % 4 != 0) plan.bound = static_cast<int>(random() % 4);
-  plan.strides = 1 + static_cast<int>(random() % 5);
+  plan.iterations = 1 + static_cast<int>(random() % 5);
   plan.phases = 1 + static_cast<int>(random() % 3);
   for (const int learners : plan.learners) plan.all += static_cast<std::size_t>(learners);
   // Some learners are much slower than the others.
@@ -241,7 +241,7 @@ TEST_CASE("shards: while one learner is held, all others complete exactly the bo
       CAPTURE(bound, seed);
       Plan plan = random_plan(seed);
       plan.bound = bound;
-      plan.strides = 100;
+      plan.iterations = 100;
       plan.held = seed % plan.all;
       Cluster cluster(plan, seed);
       cluster.run();

@@ -113,7 +113,7 @@ void search(World& world, jobs::JobOptions job, const Simulation& simulation, Fo
     jobs::Requests requests;
     changes.add_to(requests);
     requests.time_is_over = world.rank() == 0 && has_ended;
-    decided = agreement.after_stride(requests, scheduler.strides_apart());
+    decided = agreement.after_iteration(requests, scheduler.iterations_apart());
     expect(scheduler.batches() < simulation.most_batches, "the search ends");
   }
 }

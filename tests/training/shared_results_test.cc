@@ -25,7 +25,7 @@ using Catch::Matchers::StartsWith;
 using engine::process::World;
 
 const std::vector<std::string> kNothing3(3);
-constexpr int kLag = 2;  // strides until a request counts
+constexpr int kLag = 2;  // iterations until a request counts
 
 }  // namespace
 
@@ -107,22 +107,22 @@ TEST_CASE("processes: a divergence of one rank is thrown by all, with its loss",
   CHECK(texts == std::vector<std::string>(2, "rank 1 on host here: its loss is 7"));
 }
 
-TEST_CASE("processes: a request of one rank is known to all at the same stride, and once", "[processes]") {
+TEST_CASE("processes: a request of one rank is known to all at the same iteration, and once", "[processes]") {
   std::vector<std::vector<int>> signals(3);
   CHECK(tests::messages_of_ranks(3, [&](World& world) {
           jobs::Agreement agreement(world);
           auto& own = signals[static_cast<std::size_t>(world.rank())];
-          for (int stride = 0; stride < 6; ++stride) {
+          for (int iteration = 0; iteration < 6; ++iteration) {
             jobs::Requests requests;
-            if (stride >= 1 && world.rank() == 1) requests.stop_signal = 15;
-            if (stride >= 2 && world.rank() == 2) requests.stop_signal = 2;
-            own.push_back(agreement.after_stride(requests, kLag).stop_signal);
+            if (iteration >= 1 && world.rank() == 1) requests.stop_signal = 15;
+            if (iteration >= 2 && world.rank() == 2) requests.stop_signal = 2;
+            own.push_back(agreement.after_iteration(requests, kLag).stop_signal);
           }
           agreement.forget();
-          own.push_back(agreement.after_stride({}, kLag).stop_signal);
+          own.push_back(agreement.after_iteration({}, kLag).stop_signal);
           own.push_back(agreement.now({.save = world.rank() == 2}).save ? 1 : 0);
         }) == kNothing3);
-  // Strides 1 and 2 are answered two strides later; of two signals the one with the smaller number counts.
+  // Iterations 1 and 2 are answered two iterations later; of two signals the one with the smaller number counts.
   for (const auto& own : signals) CHECK(own == std::vector<int>{0, 0, 0, 15, 2, 2, 0, 1});
 }
 
@@ -131,12 +131,12 @@ TEST_CASE("processes: they are prepared when all are, and lack memory if one doe
   CHECK(tests::messages_of_ranks(3, [&](World& world) {
           const int rank = world.rank();
           jobs::Agreement agreement(world);
-          for (int stride = 0; stride < 6; ++stride) {
+          for (int iteration = 0; iteration < 6; ++iteration) {
             jobs::Requests requests;
-            requests.has_change = rank == 0 && stride == 0;
-            requests.is_prepared = stride >= rank;
-            requests.lacks_memory = rank == 1 && stride >= 1;
-            const jobs::Requests answer = agreement.after_stride(requests, kLag);
+            requests.has_change = rank == 0 && iteration == 0;
+            requests.is_prepared = iteration >= rank;
+            requests.lacks_memory = rank == 1 && iteration >= 1;
+            const jobs::Requests answer = agreement.after_iteration(requests, kLag);
             std::string& text = answers[static_cast<std::size_t>(rank)];
             text += answer.has_change ? "c" : "-";
             text += answer.is_prepared ? "p" : "-";
@@ -146,12 +146,13 @@ TEST_CASE("processes: they are prepared when all are, and lack memory if one doe
   for (const std::string& text : answers) CHECK(text == "--- --- c-- --m -pm -pm ");
 }
 
-TEST_CASE("processes: it is known two strides later that no process was writing", "[processes]") {
+TEST_CASE("processes: it is known two iterations later that no process was writing", "[processes]") {
   std::vector<std::vector<int>> written(3);
   CHECK(tests::messages_of_ranks(3, [&](World& world) {
           jobs::Agreement agreement(world);
-          for (int stride = 0; stride < 6; ++stride) {
-            const jobs::Requests answer = agreement.after_stride({.is_writing = world.rank() == 1 && stride < 2}, kLag);
+          for (int iteration = 0; iteration < 6; ++iteration) {
+            const jobs::Requests answer =
+                agreement.after_iteration({.is_writing = world.rank() == 1 && iteration < 2}, kLag);
             written[static_cast<std::size_t>(world.rank())].push_back(answer.all_have_written ? 1 : 0);
           }
           agreement.forget();
@@ -162,7 +163,7 @@ TEST_CASE("processes: it is known two strides later that no process was writing"
 TEST_CASE("processes: a single process decides at once", "[processes]") {
   World alone;
   jobs::Agreement agreement(alone);
-  CHECK(agreement.after_stride({.stop_signal = 15}, kLag).stop_signal == 15);
+  CHECK(agreement.after_iteration({.stop_signal = 15}, kLag).stop_signal == 15);
   CHECK(agreement.now({.time_is_over = true}).time_is_over);
   CHECK(jobs::join(alone, {1, 2}) == std::vector<int>{1, 2});
   CHECK_THROWS_AS(jobs::throw_divergence(alone, scheduler::Diverged("x")), scheduler::Diverged);
@@ -317,17 +318,18 @@ TEST_CASE("processes: the histograms of staleness are added", "[processes]") {
   for (const sma::StalenessCounts& sum : sums) CHECK(sum == sma::StalenessCounts{{0, 2}, {1, 1}, {4, 7}});
 }
 
-TEST_CASE("processes: requests count once all have had the strides of the lag, and of a shorter lag at once",
+TEST_CASE("processes: requests count once all have had the iterations of the lag, and of a shorter lag at once",
           "[processes]") {
   CHECK(tests::messages_of_ranks(2, [](World& world) {
           jobs::Agreement agreement(world);
-          const auto stride = [&](bool saves, int lag) {
-            return agreement.after_stride({.save = saves && world.rank() == 1}, lag).save;
+          const auto iteration = [&](bool saves, int lag) {
+            return agreement.after_iteration({.save = saves && world.rank() == 1}, lag).save;
           };
-          tests::expect(!stride(true, 3) && !stride(false, 3) && !stride(false, 3), "nothing for three strides");
-          tests::expect(stride(false, 3) && !stride(true, 3), "the request of three strides ago");
-          tests::expect(stride(false, 1), "the requests of all strides between the lags");
-          tests::expect(!stride(false, 1) && !stride(false, 1), "a request counts once");
+          tests::expect(!iteration(true, 3) && !iteration(false, 3) && !iteration(false, 3),
+                        "nothing for three iterations");
+          tests::expect(iteration(false, 3) && !iteration(true, 3), "the request of three iterations ago");
+          tests::expect(iteration(false, 1), "the requests of all iterations between the lags");
+          tests::expect(!iteration(false, 1) && !iteration(false, 1), "a request counts once");
         }) == std::vector<std::string>(2));
 }
 

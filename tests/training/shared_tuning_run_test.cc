@@ -143,7 +143,7 @@ std::string schedule_of(const Run& run, int at_start) {
 
 TEST_CASE("processes: a tuned run of two trains to the bytes of one process with its schedule", "[processes]") {
   const TemporaryDirectory output;
-  const bool saves = GENERATE(false, true);  // in almost every stride, so saves meet changes that are being prepared
+  const bool saves = GENERATE(false, true);  // in almost every iteration, so saves meet changes that are being prepared
   CAPTURE(saves);
   std::vector<std::string> settings = {"learners.per_device.auto={max: 2}"};
   if (saves) settings.emplace_back("checkpoint={every_batches: 2 keep_last: 2}");

@@ -250,7 +250,7 @@ TEST_CASE("sparse processes: the others end when one fails within a pass, and na
   }
 }
 
-TEST_CASE("sparse processes: a process may be two windows of blocks behind another one's letters", "[processes]") {
+TEST_CASE("sparse processes: a process may be two windows of blocks behind another one's messages", "[processes]") {
   constexpr int kDelay = 2;
   tests::on_each_rank(3, [&](World& world) {
     BlockExchange exchange(&world, 9, kDelay);
@@ -260,8 +260,8 @@ TEST_CASE("sparse processes: a process may be two windows of blocks behind anoth
     // Ranks 1 and 2 give all that they may before rank 0 takes the first block.
     constexpr std::int64_t kMost = 2 * kDelay + 2;
     int came = 0;
-    const auto receive = [&](int letters) {
-      while (came < letters) came += exchange.receive(0) ? 1 : 0;
+    const auto receive = [&](int messages) {
+      while (came < messages) came += exchange.receive(0) ? 1 : 0;
     };
     if (world.rank() == 0) receive(2 * kMost);
     for (std::int64_t position = 0; position < kMost; ++position)

@@ -156,7 +156,7 @@ TEST_CASE("each device has only its part of a split layer", "[split]") {
     CHECK(shapes["dense1.bias"] == engine::Shape{160});
     CHECK(shapes["dense2.weight"] == engine::Shape{6, 160});
     CHECK(shapes["dense2.bias"] == engine::Shape{6});
-    CHECK(layout.numbers() == whole.pools().front()->training_plan().parameters().numbers());
+    CHECK(layout.unpadded_elements() == whole.pools().front()->training_plan().parameters().unpadded_elements());
   }
 }
 

@@ -321,7 +321,7 @@ TEST_CASE("running statistics are stored after the trainable parameters and are 
   const TrainingRig rig(options_for({1}));
   const dataflow::ParameterLayout& layout = rig.pools().front()->training_plan().parameters();
   CHECK(layout.parameters() == kHidden * kPixels + 3 * kHidden + kClasses * kHidden + kClasses);
-  CHECK(layout.numbers() == layout.parameters() + 2 * kHidden);
+  CHECK(layout.unpadded_elements() == layout.parameters() + 2 * kHidden);
   std::vector<std::string> names;
   for (const dataflow::ParameterEntry& entry : layout.entries()) {
     names.push_back(entry.name);

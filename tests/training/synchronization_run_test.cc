@@ -229,7 +229,7 @@ TEST_CASE("a run whose learners are searched counts the switches that had no eff
   }
 }
 
-TEST_CASE("a schedule of learners continues after switches to schemes with other strides", "[training]") {
+TEST_CASE("a schedule of learners continues after switches to schemes with other iterations", "[training]") {
   const TemporaryDirectory directory;
   const auto job = [&](int at) {
     return load("logistic-digits.txtpb",
@@ -239,7 +239,7 @@ TEST_CASE("a schedule of learners continues after switches to schemes with other
                              at),
                  "synchronization={ s_sgd {} switch { at_epoch: 0.5 ea_sgd { period: 4 } } }"});
   };
-  // 71 steps of three learners precede mini-batch 313; strides of twelve follow.
+  // 71 steps of three learners precede mini-batch 313; iterations of twelve follow.
   CHECK_THROWS_WITH(job(400), ContainsSubstring("did you mean 397 or 409?"));
   const RunSummary summary = run(job(409));
   CHECK(summary.status == RunStatus::kCompleted);
@@ -269,7 +269,7 @@ TEST_CASE("rounds and schedules that do not fit the data are refused once the fi
                     ContainsSubstring("a round of 2 learners with period 500 needs"));
   CHECK_NOTHROW(open("fixed: 2", "switch { at_epoch: 1 learners: 1 local_sgd { period: 15 } }"));
   CHECK_NOTHROW(open("fixed: 2", "switch { at_epoch: 1 swap {} }"));
-  // From mini-batch 16 on, strides have six mini-batches.
+  // From mini-batch 16 on, iterations have six mini-batches.
   const std::string schemes = "s_sgd {} switch { at_epoch: 1 sma { period: 3 } }";
   CHECK_NOTHROW(open("schedule { step { learners: 2 } step { at_batch: 22 learners: 1 } }", schemes));
   CHECK_THROWS_WITH(open("schedule { step { learners: 2 } step { at_batch: 24 learners: 1 } }", schemes),

@@ -31,7 +31,7 @@ struct RunContext {
   std::string program;                              // version and commit, for checkpoints
   std::vector<RunObserver*> observers;              // called in this order
   const std::atomic<int>* stop_signal = nullptr;    // not 0: end the round, save, return kStopped
-  const std::atomic<int>* save_requests = nullptr;  // rises: save a checkpoint after the stride under way, and go on
+  const std::atomic<int>* save_requests = nullptr;  // rises: save a checkpoint after the iteration under way, and go on
   const LearnerCache* learner_cache = nullptr;  // start of the search of `auto {}`; null: no earlier answers are used
   engine::DeviceOptions device_options;
   // The processes of the run; null: this one alone. All get the same job, and rank 0 alone has observers and writes.

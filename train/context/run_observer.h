@@ -230,7 +230,7 @@ class RunObserver {
   virtual void on_checkpoint(const CheckpointRow& row) { static_cast<void>(row); }
   // Something went wrong that does not end the run.
   virtual void on_warning(const std::string& text) { static_cast<void>(text); }
-  // The signal `signal` asks the run to stop. The run stops after the stride under way (scheduler::Scheduler).
+  // The signal `signal` asks the run to stop. The run stops after the iteration under way (scheduler::Scheduler).
   virtual void on_stop(int signal) { static_cast<void>(signal); }
   // The run has ended, and model.safetensors is about to be replaced.
   virtual void on_save() {}

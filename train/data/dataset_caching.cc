@@ -14,8 +14,9 @@ int RingSize::slots(int learners) const {
   const std::int64_t batch_bytes = batch_size * static_cast<std::int64_t>(input.feature_bytes());
   const int wanted =
       is_cached ? scheduler::index_ring_slots(batches_per_pass) : scheduler::image_ring_slots(batch_bytes);
-  return steps_per_stride ? scheduler::training_ring_slots(learners, *steps_per_stride, steps_within_bound, wanted)
-                          : scheduler::pass_ring_slots(learners, batches_per_pass, wanted);
+  return steps_per_iteration
+             ? scheduler::training_ring_slots(learners, *steps_per_iteration, steps_within_bound, wanted)
+             : scheduler::pass_ring_slots(learners, batches_per_pass, wanted);
 }
 
 std::size_t RingSize::bytes(int learners) const {
@@ -33,9 +34,9 @@ bool reestimates_statistics(const JobOptions& job, const learners::LearnerPool& 
 
 RingSize training_ring_size(const JobOptions& job, const SplitSize& split) {
   const std::int64_t batch = job.training.batch_size;
-  return {split.is_cached,     batch,
-          job.data.input,      split.examples / batch,
-          longest_stride(job), sma::most_steps_within_bound(schemes_of(job))};
+  return {split.is_cached,        batch,
+          job.data.input,         split.examples / batch,
+          longest_iteration(job), sma::most_steps_within_bound(schemes_of(job))};
 }
 
 RingSize statistics_ring_size(const JobOptions& job, const SplitSize& training) {

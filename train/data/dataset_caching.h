@@ -39,8 +39,8 @@ struct RingSize {
   std::int64_t batch_size = 1;
   dataflow::InputDescription input{};  // of an example
   std::int64_t batches_per_pass = 1;   // mini-batches of one pass over the ring's data; for training, of one epoch
-  // Steps of each learner in the scheduler's longest stride; unset for a finite ring (evaluation, statistics).
-  std::optional<int> steps_per_stride{};
+  // Steps of each learner in the scheduler's longest iteration; unset for a finite ring (evaluation, statistics).
+  std::optional<int> steps_per_iteration{};
   int steps_within_bound = 0;  // for training: sma::most_steps_within_bound
 
   int slots(int learners) const;

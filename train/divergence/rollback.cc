@@ -42,7 +42,7 @@ RollbackLimits limits_of(const LiveRun& run, const engine::Error& error) {
 
 // Finds the point; sets `problem` if there is none.
 std::optional<RollbackPoint> find_point(const LiveRun& run, const engine::Error& error, std::string& problem) {
-  const auto warn = [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); };
+  const auto warn = [&](const std::string& text) { run.notify(&RunObserver::on_warning, text); };
   try {
     const std::filesystem::path checkpoints = checkpoints_of(run.context.output_directory);
     const bool has_any = !list_checkpoints(checkpoints).empty();
@@ -129,7 +129,7 @@ bool roll_back(LiveRun& run, RoundChanges& changes, RunCheckpoints* checkpoints,
   row.rollbacks = run.state.rollbacks.count;
   row.factor = run.state.rollbacks.factor;
   row.learners_per_device = run.summary.learners_per_device;
-  run.tell(&RunObserver::on_rollback, row);
+  run.notify(&RunObserver::on_rollback, row);
   checkpoints->write_again(std::move(point->saved));
   return true;
 }

@@ -70,7 +70,7 @@ class GraphRun {
       });
     }
     run_.enter(Phase::kLoading);
-    run_.tell(&RunObserver::on_prepare);
+    run_.notify(&RunObserver::on_prepare);
     open_run(run_);
     training_reads_.emplace(run_.world, run_.session->training_data());
     evaluation_reads_.emplace(run_.world, run_.session->evaluation_data());
@@ -84,7 +84,7 @@ class GraphRun {
     checkpoints_ = std::make_unique<RunCheckpoints>(run_);
   }
 
-  // Returns what this process asks for between two strides.
+  // Returns what this process asks for between two iterations.
   Requests requests() {
     Requests own = end_requests(run_, run_.seconds_since(epoch_start_));
     own.save = checkpoints_ && checkpoints_->is_due();
@@ -143,7 +143,7 @@ class GraphRun {
     try {
       train_rounds(end);
       const bool is_stopped = scheduler().batches() < end;
-      if (is_stopped && run_.decided.stop_signal != 0) run_.tell(&RunObserver::on_stop, run_.decided.stop_signal);
+      if (is_stopped && run_.decided.stop_signal != 0) run_.notify(&RunObserver::on_stop, run_.decided.stop_signal);
       changes_.drain();
       state.epoch_seconds = run_.seconds_since(epoch_start_);
       skips_.check_epoch();
@@ -172,7 +172,7 @@ class GraphRun {
       run_.enter(Phase::kTraining);
       report_progress();
       if (!checkpoints_) refuse_save_requests(context_, refused_requests_);
-      run_.decided = agreement_.after_stride(requests(), scheduler().strides_apart());
+      run_.decided = agreement_.after_iteration(requests(), scheduler().iterations_apart());
       end_written_save();
       count_skips_if_asked();
       if (scheduler().batches() < end) save_if_due();
@@ -210,7 +210,7 @@ class GraphRun {
     next_report_ = elapsed + kInterval;
     const double before = run_.resumed ? run_.resumed->epoch : 0.0;  // trained by earlier processes of the run
     if (run_.epochs(run_.examples()) <= before) return;
-    run_.tell(&RunObserver::on_progress, progress_row(run_, elapsed, epoch_start_, training_start_));
+    run_.notify(&RunObserver::on_progress, progress_row(run_, elapsed, epoch_start_, training_start_));
   }
 
   // Returns whether the target is reached.
@@ -230,7 +230,7 @@ class GraphRun {
     run_.state.recent_seconds = elapsed;
     run_.state.time_to_accuracy_seconds = summary.time_to_accuracy_seconds;
     summary.epochs = epoch;
-    run_.tell(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));
+    run_.notify(&RunObserver::on_epoch, epoch_row(run_, epoch, epoch_learning_rate_, elapsed, evaluation_seconds));
     run_.scores.require_finite(fmt::format("after epoch {}", epoch), scheduler());
     follow_plateau(run_, epoch, is_last_epoch(run_, epoch, reached));
     end_epoch(epoch);

@@ -46,7 +46,7 @@ class ScheduledChanges final : public LearnerChanges {
  private:
   bool is_due(const LearnerStep& step, std::uint64_t batch) const {
     if (step.at_epoch) return session_.scheduler().progress() >= *step.at_epoch;
-    // check_steps() ensures that a stride begins there, unless the schedule has changed at a resumption.
+    // check_steps() ensures that an iteration begins there, unless the schedule has changed at a resumption.
     return batch >= step.at_batch;
   }
 

@@ -73,7 +73,7 @@ void SharedChanges::make_search(const JobOptions& job, const std::optional<First
 void SharedChanges::begin() {
   for (;;) {
     if (search_) chosen_ = search_->first();
-    tell();
+    publish();
     const bool is_silent = world_.any_of(search_ && !search_->begins_silently() ? 1 : 0) == 0;
     if (told_->to == present_ && is_silent) {
       told_.reset();
@@ -95,7 +95,7 @@ std::vector<int> SharedChanges::own_part(const std::vector<int>& all) const {
   return {first, first + static_cast<std::ptrdiff_t>(own_devices_)};
 }
 
-// All processes train equally many strides, so rank 0 knows the tasks of all. As in TunedChanges, seconds of a
+// All processes train equally many iterations, so rank 0 knows the tasks of all. As in TunedChanges, seconds of a
 // preparation do not count.
 void SharedChanges::observe(const scheduler::Progress& progress, double seconds) {
   const int own = total(own_part(present_));
@@ -121,11 +121,11 @@ void SharedChanges::add_to(Requests& requests) {
 }
 
 // Flags that were given for an earlier change have all come back before the next one is told: a change is told two
-// strides after rank 0 has chosen it, and flags take as long.
+// iterations after rank 0 has chosen it, and flags take as long.
 void SharedChanges::follow(const Requests& decided) {
   if (!told_) {
     if (!decided.has_change) return;
-    tell();
+    publish();
     const std::vector<int> own = own_part(told_->to);
     if (own != own_part(present_)) preparation_.start(own);
     return;
@@ -135,7 +135,7 @@ void SharedChanges::follow(const Requests& decided) {
   is_due_ = true;
 }
 
-void SharedChanges::tell() {
+void SharedChanges::publish() {
   std::string message;
   if (search_) message = json({{"to", chosen_->to}, {"ends", chosen_->ends_search}}).dump();
   world_.broadcast(message);

@@ -2,11 +2,11 @@
 //
 // The tuner is on rank 0 and searches over the devices of all processes. It is fed with what rank 0 measures: a round
 // ends with its slowest process, so rank 0's seconds are those of all. Processes talk beside the rounds, by the flags
-// that all of them give after each stride and get two strides later (Agreement):
+// that all of them give after each iteration and get two iterations later (Agreement):
 //   1. The tuner has decided: rank 0 gives `has_change`.
-//   2. All get that at the same stride. Rank 0 broadcasts the numbers, and every process begins to prepare its own
+//   2. All get that at the same iteration. Rank 0 broadcasts the numbers, and every process begins to prepare its own
 //      learners beside the training. A process gives `is_prepared` as soon as it has them.
-//   3. All learn at the same stride that all are prepared, and change there. If the memory of any process did not
+//   3. All learn at the same iteration that all are prepared, and change there. If the memory of any process did not
 //      suffice, none changes; the tuner never tries such a number again, and decides anew.
 #pragma once
 
@@ -44,7 +44,7 @@ class SharedChanges final : public LearnerChanges {
   void make_search(const JobOptions& job, const std::optional<FirstGuess>& guess);
   void begin();
   // Gives all processes the change that rank 0 has chosen.
-  void tell();
+  void publish();
   void give_up();
   std::vector<int> own_part(const std::vector<int>& all) const;
 

@@ -19,7 +19,7 @@ namespace {
 
 void save(LiveRun& run, const std::vector<dataflow::NamedTensor>& model) {
   if (!run.leads() || run.context.output_directory.empty()) return;
-  run.tell(&RunObserver::on_save);
+  run.notify(&RunObserver::on_save);
   const engine::process::World::FileWork work(run.world);  // the others wait
   const std::filesystem::path path = std::filesystem::path(run.context.output_directory) / kModelFile;
   run.summary.model_sha256 = write_safetensors(path, model, run.metadata);
@@ -81,7 +81,7 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
   run.scores.evaluate_at_end(*run.session);
   skips.check_evaluation();
   for (const std::string& text : warnings_of_all(run.world, run.session->reading_warnings())) {
-    run.tell(&RunObserver::on_warning, text);
+    run.notify(&RunObserver::on_warning, text);
   }
   const std::string problem = run.scores.problem();
   if (summary.status != RunStatus::kDiverged && !problem.empty()) {
@@ -99,7 +99,7 @@ void save_and_evaluate(LiveRun& run, RunCheckpoints* checkpoints, SkipWatch& ski
 
 void finish_run(LiveRun& run) {
   complete_summary(run);
-  tell_finish(run.context.observers, run.summary);
+  notify_finish(run.context.observers, run.summary);
 }
 
 void fail_run(LiveRun& run, const std::exception& error) noexcept {

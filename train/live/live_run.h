@@ -12,9 +12,9 @@
 #include "checkpoint/saved_run.h"
 #include "options/job_options.h"
 #include "saved_model/model_description.h"
+#include "train/context/notify_observers.h"
 #include "train/context/run_context.h"
 #include "train/context/run_observer.h"
-#include "train/context/tell_observers.h"
 #include "train/live/model_scores.h"
 #include "train/processes/agreement.h"
 #include "train/session/session.h"
@@ -38,8 +38,8 @@ struct LiveRun {
 
   // Calls a function of all observers.
   template <typename... Parameters, typename... Arguments>
-  void tell(void (RunObserver::*event)(Parameters...), const Arguments&... arguments) const {
-    tell_observers(context.observers, event, arguments...);
+  void notify(void (RunObserver::*event)(Parameters...), const Arguments&... arguments) const {
+    notify_observers(context.observers, event, arguments...);
   }
 
   // Whether this process has the observers and writes the files.
@@ -76,7 +76,7 @@ struct LiveRun {
   const RunContext& context;
   engine::process::World alone;
   engine::process::World& world;
-  Requests decided;         // what the processes have decided after the last stride
+  Requests decided;         // what the processes have decided after the last iteration
   Clock::time_point start;  // less the seconds of earlier processes of the run
   RunState state;
   ModelScores scores;

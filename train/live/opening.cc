@@ -97,7 +97,7 @@ void announce_run(LiveRun& run) {
   start.resumed = run.resumed;
   start.weights = run.weights_text;
   start.classes = run.classes_text;
-  run.tell(&RunObserver::on_start, start);
+  run.notify(&RunObserver::on_start, start);
 }
 
 void take_over_best(LiveRun& run, RunCheckpoints* checkpoints) {
@@ -110,7 +110,7 @@ void take_over_best(LiveRun& run, RunCheckpoints* checkpoints) {
                              .order = run.scores.order(),
                              .metadata = run.metadata};
   run.state.best_model =
-      take_over_best_model(needs, [&](const std::string& text) { run.tell(&RunObserver::on_warning, text); });
+      take_over_best_model(needs, [&](const std::string& text) { run.notify(&RunObserver::on_warning, text); });
   if (checkpoints != nullptr) checkpoints->set_best(run.state.best_model);
 }
 

@@ -42,7 +42,7 @@ void follow_plateau(LiveRun& run, int epoch, bool is_last) {
                         .learning_rate = static_cast<double>(scheduler.learning_rate()),
                         .reason = fmt::format("{} in a row without an improvement (learning_rate.plateau)",
                                               counted(std::int64_t{rule->patience} + 1, "epoch"))};
-  run.tell(&RunObserver::on_rate_drop, row);
+  run.notify(&RunObserver::on_rate_drop, row);
 }
 
 }  // namespace arbalest::jobs

@@ -78,7 +78,7 @@ void RoundChanges::change_learners() {
     run_.add_learner_step(change->to);
     skip_time();
   }
-  run_.tell(&RunObserver::on_resize, row);
+  run_.notify(&RunObserver::on_resize, row);
 }
 
 void RoundChanges::switch_synchronization() {
@@ -102,7 +102,7 @@ void RoundChanges::switch_synchronization() {
     if (!to.learners_per_device.empty()) run_.set_learners(to.learners_per_device);
     row.learners_per_device = run_.summary.learners_per_device;
     skip_time();
-    run_.tell(&RunObserver::on_switch, row);
+    run_.notify(&RunObserver::on_switch, row);
   }
 }
 

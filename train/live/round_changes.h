@@ -22,7 +22,7 @@ class RoundChanges {
 
   // Adds what this process tells the others about changes.
   void add_to(Requests& requests);
-  // Carries out the changes that are due before the next stride, as the processes have decided.
+  // Carries out the changes that are due before the next iteration, as the processes have decided.
   void carry_out();
   // Adds the results of the tasks that have ended since the last call.
   void account(const scheduler::Progress& progress);

@@ -54,7 +54,7 @@ bool RunCheckpoints::has_memory(const std::function<void()>& step) {
   return false;
 }
 
-void RunCheckpoints::warn(const std::string& text) { run_.tell(&RunObserver::on_warning, text); }
+void RunCheckpoints::warn(const std::string& text) { run_.notify(&RunObserver::on_warning, text); }
 
 // At the end of an epoch the model is saved as it was evaluated, with its statistics re-estimated.
 std::optional<SavedRun> RunCheckpoints::copy() {
@@ -176,8 +176,8 @@ void RunCheckpoints::report(bool wait) {
           epochs, result->path.empty() ? "was not saved" : "was saved, older ones were not deleted", result->failure));
     }
     if (!result->path.empty()) {
-      run_.tell(&RunObserver::on_checkpoint,
-                CheckpointRow{result->batches, epochs, run_.seconds(), result->path.string()});
+      run_.notify(&RunObserver::on_checkpoint,
+                  CheckpointRow{result->batches, epochs, run_.seconds(), result->path.string()});
     }
     for (const std::string& warning : warnings) warn(warning);
   }

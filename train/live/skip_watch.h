@@ -15,7 +15,7 @@ class SkipWatch {
   // The run must outlive it. All functions but the constructor need its session.
   explicit SkipWatch(LiveRun& run) : run_(run) {}
 
-  // Call it before the first stride of an epoch, or where a resumed run goes on within it.
+  // Call it before the first iteration of an epoch, or where a resumed run goes on within it.
   void begin_epoch();
   // Whether the images that this process has left out since the last count may be too many together with those of the
   // others. If too many were left out, this is so on some process.

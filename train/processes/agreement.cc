@@ -46,7 +46,7 @@ Requests requests_of(std::uint64_t flags) {
 
 }  // namespace
 
-Requests Agreement::after_stride(const Requests& own, int lag) {
+Requests Agreement::after_iteration(const Requests& own, int lag) {
   if (world_.size() == 1) return own;
   pending_.push_back(world_.start_flags(flags_of(own)));
   const auto kept = static_cast<std::size_t>(lag);

@@ -1,4 +1,4 @@
-// Decisions that all processes of a run must make at the same stride, although only some have a reason.
+// Decisions that all processes of a run must make at the same iteration, although only some have a reason.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace arbalest::jobs {
 
-// A process may ask for these between two strides.
+// A process may ask for these between two iterations.
 struct Requests {
   int stop_signal = 0;        // the signal that asks the run to stop; 0: none
   bool time_is_over = false;  // training.max_minutes
@@ -31,13 +31,13 @@ class Agreement {
   // `world` must outlive it.
   explicit Agreement(engine::process::World& world) : world_(world) {}
 
-  // Gives this process's requests after a stride. Returns what any process asked for `lag` strides ago, so that no
-  // process waits for the others' messages; a single process gets its own requests at once. Of several signals the one
-  // with the smallest number counts. All processes give the same lag; if it has become shorter, the strides in between
-  // count, too.
-  Requests after_stride(const Requests& own, int lag);
-  // Drops requests that after_stride() has not returned. Call it, on all processes, after acting on a request: the same
-  // reason may have been given again meanwhile.
+  // Gives this process's requests after an iteration. Returns what any process asked for `lag` iterations ago, so that
+  // no process waits for the others' messages; a single process gets its own requests at once. Of several signals the
+  // one with the smallest number counts. All processes give the same lag; if it has become shorter, the iterations in
+  // between count, too.
+  Requests after_iteration(const Requests& own, int lag);
+  // Drops requests that after_iteration() has not returned. Call it, on all processes, after acting on a request: the
+  // same reason may have been given again meanwhile.
   void forget();
   // Blocks: returns what any process asks for now, and drops earlier requests.
   Requests now(const Requests& own);

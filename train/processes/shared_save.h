@@ -1,7 +1,7 @@
 // Saves a checkpoint of several processes: each writes the files of its own learners.
 //
 // A save has three steps. All processes call begin() and finish(), which are calls of World's operations, between two
-// strides. Between them each process has a thread that writes its files into the directory that rank 0 has made, or
+// iterations. Between them each process has a thread that writes its files into the directory that rank 0 has made, or
 // sends them to rank 0. A thread of rank 0 collects the files, and writes the manifest last.
 #pragma once
 

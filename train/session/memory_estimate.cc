@@ -223,7 +223,7 @@ std::string MemoryEstimate::remedy(const MemoryUse& use, int most) const {
   }
   if (is_split_) return smaller;
   const bool waits = use.name == kHost && sma::most_steps_within_bound(needs_.schemes) >
-                                              scheduler::needed_ring_slots(1, sma::longest_stride(needs_.schemes));
+                                              scheduler::needed_ring_slots(1, sma::longest_iteration(needs_.schemes));
   const char* const apart = waits ? ", or lower staleness or push_every of async_sgd: mini-batches wait in this memory "
                                     "until the slowest learner follows"
                                   : "";

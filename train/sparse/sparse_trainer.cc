@@ -20,7 +20,7 @@
 #include "messages/text.h"
 #include "saved_model/run_files.h"
 #include "saved_model/safetensors.h"
-#include "train/context/tell_observers.h"
+#include "train/context/notify_observers.h"
 #include "train/live/learned_nothing.h"
 #include "train/live/run_start.h"
 #include "train/processes/agreement.h"
@@ -56,7 +56,7 @@ class SparseTrainer {
   RunSummary run() {
     try {
       with_memory_advice(job_, [&] {
-        tell_observers(context_.observers, &RunObserver::on_prepare);
+        notify_observers(context_.observers, &RunObserver::on_prepare);
         open();
         announce();
         train();
@@ -138,7 +138,7 @@ class SparseTrainer {
     start.data_root = std::filesystem::absolute(context_.data_root).lexically_normal().string();
     start.output_directory = context_.output_directory;
     start.job_text = job_.resolved_text;
-    tell_observers(context_.observers, &RunObserver::on_start, start);
+    notify_observers(context_.observers, &RunObserver::on_start, start);
   }
 
   void train() {
@@ -165,8 +165,8 @@ class SparseTrainer {
       const int signal = agreement_.now({.stop_signal = own_signal()}).stop_signal;
       if (done.is_whole) {
         summary_.epochs = epoch;
-        tell_observers(context_.observers, &RunObserver::on_epoch, row(epoch));
-        if (!done.warning.empty()) tell_observers(context_.observers, &RunObserver::on_warning, done.warning);
+        notify_observers(context_.observers, &RunObserver::on_epoch, row(epoch));
+        if (!done.warning.empty()) notify_observers(context_.observers, &RunObserver::on_warning, done.warning);
       }
       std::vector<dataflow::NamedTensor> model = method_->tensors();
       if (const std::string problem = divergence(model); !problem.empty()) return end_diverged(problem);
@@ -185,8 +185,8 @@ class SparseTrainer {
   void refuse_save_requests() {
     if (context_.save_requests == nullptr || *context_.save_requests == refused_requests_) return;
     refused_requests_ = *context_.save_requests;
-    tell_observers(context_.observers, &RunObserver::on_warning,
-                   std::string("SIGUSR1 asks for a checkpoint, but a job of this scheme saves none"));
+    notify_observers(context_.observers, &RunObserver::on_warning,
+                     std::string("SIGUSR1 asks for a checkpoint, but a job of this scheme saves none"));
   }
 
   // Trains an epoch, or the part of one up to a signal, and evaluates the model.
@@ -222,7 +222,7 @@ class SparseTrainer {
   }
 
   void stop(int signal) {
-    tell_observers(context_.observers, &RunObserver::on_stop, signal);
+    notify_observers(context_.observers, &RunObserver::on_stop, signal);
     summary_.status = RunStatus::kStopped;
     summary_.stop_signal = signal;
     summary_.message = fmt::format("stopped by {} after {}", signal_name(signal), epochs_text(epochs_begun()));
@@ -265,7 +265,7 @@ class SparseTrainer {
     world_.set_position(epoch_, Phase::kSaving);
     if (!finite_ || !leads() || context_.output_directory.empty()) return;
     const engine::process::World::FileWork work(world_);  // the others wait
-    tell_observers(context_.observers, &RunObserver::on_save);
+    notify_observers(context_.observers, &RunObserver::on_save);
     summary_.model_sha256 = write_safetensors(std::filesystem::path(context_.output_directory) / kModelFile,
                                               finite_->tensors, method_->description());
   }
@@ -288,7 +288,7 @@ class SparseTrainer {
     if (method_ != nullptr) summary_.epochs_begun = epochs_begun();
     summary_.images_per_second =
         training_seconds_ > 0.0 ? static_cast<double>(summary_.examples) / training_seconds_ : 0.0;
-    tell_finish(context_.observers, summary_);
+    notify_finish(context_.observers, summary_);
   }
 
   void report_failure(const std::exception& error) noexcept {

@@ -26,7 +26,8 @@ struct InitialWeights {
 // the job.
 InitialWeights read_initial_weights(const InitializeOptions& options, const dataflow::Graph& graph);
 
-// Sets the model and all learners to these weights. Fresh parameters keep their values. Call before the first stride.
+// Sets the model and all learners to these weights. Fresh parameters keep their values. Call before the first
+// iteration.
 void load_initial_weights(const InitialWeights& weights, scheduler::Scheduler& scheduler);
 
 }  // namespace arbalest::jobs

@@ -9,7 +9,7 @@
 #include "engine/passes/round_weights.h"
 #include "engine/passes/tensor_sum.h"
 #include "engine/passes/vector_hash.h"
-#include "engine/passes/vector_spread.h"
+#include "engine/passes/vector_variance.h"
 #include "engine/passes/weight_update.h"
 
 namespace arbalest::engine::cpu {
@@ -20,7 +20,7 @@ void run_flat(const ReplicaDifference& task, const TaskContext& context);
 void run_flat(const CentralUpdate& task, const TaskContext& context);
 void run_flat(const LocalAveraging& task, const TaskContext& context);
 void run_flat(const VectorMean& task, const TaskContext& context);
-void run_flat(const VectorSpread& task, const TaskContext& context);
+void run_flat(const VectorVariance& task, const TaskContext& context);
 void run_flat(const MovingAverage& task, const TaskContext& context);
 void run_flat(const GatherExamples& task, const TaskContext& context);
 void run_flat(const RoundWeights& task, const TaskContext& context);

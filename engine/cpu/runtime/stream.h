@@ -90,8 +90,8 @@ class CpuStream final : public Stream {
   };
   using Work =
       std::variant<std::monostate, Event, Copy, FillZero, Report, WeightUpdate, GradientClip, ReplicaDifference,
-                   CentralUpdate, LocalAveraging, VectorMean, VectorSpread, MovingAverage, GatherExamples, RoundWeights,
-                   TensorSum, VectorHash, const CpuTaskGraph*, std::unique_ptr<Task>>;
+                   CentralUpdate, LocalAveraging, VectorMean, VectorVariance, MovingAverage, GatherExamples,
+                   RoundWeights, TensorSum, VectorHash, const CpuTaskGraph*, std::unique_ptr<Task>>;
   struct Command {
     Work work;
     TaskInfo task = {};

@@ -10,7 +10,7 @@
 #include "engine/passes/round_weights.h"
 #include "engine/passes/tensor_sum.h"
 #include "engine/passes/vector_hash.h"
-#include "engine/passes/vector_spread.h"
+#include "engine/passes/vector_variance.h"
 #include "engine/passes/weight_update.h"
 
 namespace arbalest::engine::cuda {
@@ -23,7 +23,7 @@ void run_flat(const ReplicaDifference& task, const StreamContext& context);
 void run_flat(const CentralUpdate& task, const StreamContext& context);
 void run_flat(const LocalAveraging& task, const StreamContext& context);
 void run_flat(const VectorMean& task, const StreamContext& context);
-void run_flat(const VectorSpread& task, const StreamContext& context);
+void run_flat(const VectorVariance& task, const StreamContext& context);
 void run_flat(const MovingAverage& task, const StreamContext& context);
 void run_flat(const GatherExamples& task, const StreamContext& context);
 void run_flat(const RoundWeights& task, const StreamContext& context);

@@ -11,7 +11,7 @@
 
 namespace arbalest::engine::process {
 
-enum class TransferKind : std::uint32_t { kBroadcast = 1, kGather = 2, kFlags = 3, kDirect = 4, kLetter = 5 };
+enum class TransferKind : std::uint32_t { kBroadcast = 1, kGather = 2, kFlags = 3, kDirect = 4, kMailbox = 5 };
 
 // The header tells to which operation a message belongs, so that processes which have lost step are noticed.
 struct TransferHeader {

@@ -40,15 +40,15 @@ constexpr bool comes_before(int channel, int other) {
   return distance > 0 && distance < channels / 2;
 }
 
-// Messages from one rank to another have this channel. They meet in the order in which they are sent and received.
+// Messages that both ranks expect (World::send and receive) have this channel. They meet in the order of the calls.
 inline constexpr int kDirectChannel = all_reduce_channel(kAllReduceChannels - 1) + 2;
-// Letters have a channel of their own, because they may cross such messages (letters.h).
-inline constexpr int kLetterChannel = kDirectChannel + 1;
+// Messages to a mailbox may come at any time, so they have a channel of their own (mailbox_messages.h).
+inline constexpr int kMailboxChannel = kDirectChannel + 1;
 // The exchanges of a split model follow each other in the same order on all ranks, so their messages meet in order.
-inline constexpr int kExchangeChannel = kLetterChannel + 1;
+inline constexpr int kExchangeChannel = kMailboxChannel + 1;
 static_assert(kExchangeChannel <= kMaxChannel);
 
 // Returns whether an operation goes on beside those that all ranks start in the same order.
-constexpr bool is_beside(int channel) { return channel == kDirectChannel || channel == kLetterChannel; }
+constexpr bool is_beside(int channel) { return channel == kDirectChannel || channel == kMailboxChannel; }
 
 }  // namespace arbalest::engine::process

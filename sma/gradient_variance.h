@@ -1,4 +1,4 @@
-// Measures the spread of the learners' gradients in one step. The gradient noise scale is estimated from it.
+// Measures the variance of the learners' gradients in one step. The gradient noise scale is estimated from it.
 #pragma once
 
 #include <cstddef>
@@ -8,25 +8,25 @@
 #include <vector>
 
 #include "engine/device.h"
-#include "engine/passes/vector_spread.h"
+#include "engine/passes/vector_variance.h"
 
 namespace arbalest::sma {
 
 // The gradients of one step of k learners, or of two successive steps of one learner.
-struct SpreadSample {
+struct VarianceSample {
   double square_mean = 0.0;  // mean_j |g_j|^2
   double mean_square = 0.0;  // |mean_j g_j|^2
 };
 
-class GradientSpread {
+class GradientVariance {
  public:
-  // Bytes that a GradientSpread takes of each device's memory.
+  // Bytes that a GradientVariance takes of each device's memory.
   static std::size_t device_bytes(std::int64_t trainable) {
-    return static_cast<std::size_t>(trainable) * sizeof(float) + engine::kVectorSpreadResults * sizeof(float);
+    return static_cast<std::size_t>(trainable) * sizeof(float) + engine::kVectorVarianceResults * sizeof(float);
   }
 
   // The devices must outlive it. result_slots: measurements that may be under way.
-  GradientSpread(std::span<engine::Device* const> devices, std::int64_t trainable, int result_slots);
+  GradientVariance(std::span<engine::Device* const> devices, std::int64_t trainable, int result_slots);
 
   // Sets each device's gradients, [trainable] each; their addresses must not change afterwards. Forgets all
   // measurements of the previous gradients.
@@ -38,15 +38,15 @@ class GradientSpread {
   bool enqueue(std::span<engine::Stream* const> streams);
 
   // Returns the oldest measurement that was not taken yet. wait(event) must block the host until `event` has passed.
-  SpreadSample take(const std::function<void(const engine::Event&)>& wait);
+  VarianceSample take(const std::function<void(const engine::Event&)>& wait);
   // Forgets the measurements that were not taken. The streams must be idle.
   void forget() { taken_ = enqueued_; }
 
  private:
   struct PerDevice {
     engine::Buffer previous;  // [trainable]: the gradient of the previous step
-    engine::Buffer result;    // [kVectorSpreadResults]
-    engine::Buffer results;   // host: [result_slots, kVectorSpreadResults]
+    engine::Buffer result;    // [kVectorVarianceResults]
+    engine::Buffer results;   // host: [result_slots, kVectorVarianceResults]
     std::vector<const float*> gradients;
     std::vector<engine::Event> done;  // by slot
   };

@@ -1,4 +1,4 @@
-#include "engine/passes/vector_spread.h"
+#include "engine/passes/vector_variance.h"
 
 #include <array>
 
@@ -32,9 +32,9 @@ double squared_norm(const float* __restrict values, std::int64_t count) {
 
 }  // namespace
 
-void run_flat(const VectorSpread& task, const TaskContext& context) {
+void run_flat(const VectorVariance& task, const TaskContext& context) {
   ARBALEST_CHECK(!task.vectors.empty());
-  std::array<std::array<double, kVectorSpreadResults>, kChunks> sums{};
+  std::array<std::array<double, kVectorVarianceResults>, kChunks> sums{};
   const std::int64_t chunk = (task.elements + kChunks - 1) / kChunks;
   for_each_part(context.threads, kChunks, [&](std::int64_t part) {
     auto& of_chunk = sums[static_cast<std::size_t>(part)];
@@ -47,7 +47,7 @@ void run_flat(const VectorSpread& task, const TaskContext& context) {
       of_chunk[kSquareOfSum] += squared_norm(sum, count);
     }
   });
-  std::array<double, kVectorSpreadResults> total{};
+  std::array<double, kVectorVarianceResults> total{};
   for (const auto& of_chunk : sums) {
     for (std::size_t i = 0; i < total.size(); ++i) total[i] += of_chunk[i];
   }

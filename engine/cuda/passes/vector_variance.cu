@@ -1,4 +1,4 @@
-#include "engine/passes/vector_spread.h"
+#include "engine/passes/vector_variance.h"
 
 #include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
@@ -56,7 +56,7 @@ __global__ void find_spread(const VectorGroup<capacity> vectors, std::int64_t el
 
 }  // namespace
 
-void run_flat(const VectorSpread& task, const StreamContext& context) {
+void run_flat(const VectorVariance& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.vectors.empty());
   with_group(task.vectors, [&]<std::size_t capacity>(const VectorGroup<capacity>& vectors) {
     launch(find_spread<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, vectors, task.elements,

@@ -1,10 +1,10 @@
-#include "train/context/tell_observers.h"
+#include "train/context/notify_observers.h"
 
 #include <exception>
 
 namespace arbalest::jobs {
 
-void tell_finish(std::span<RunObserver* const> observers, const RunSummary& summary) {
+void notify_finish(std::span<RunObserver* const> observers, const RunSummary& summary) {
   std::exception_ptr failure;
   for (RunObserver* observer : observers) {
     try {

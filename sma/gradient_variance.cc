@@ -1,4 +1,4 @@
-#include "sma/gradient_spread.h"
+#include "sma/gradient_variance.h"
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 namespace arbalest::sma {
 
-GradientSpread::GradientSpread(std::span<engine::Device* const> devices, std::int64_t trainable, int result_slots)
+GradientVariance::GradientVariance(std::span<engine::Device* const> devices, std::int64_t trainable, int result_slots)
     : trainable_(trainable), slots_(static_cast<std::size_t>(result_slots)) {
-  constexpr std::size_t kResultBytes = engine::kVectorSpreadResults * sizeof(float);
+  constexpr std::size_t kResultBytes = engine::kVectorVarianceResults * sizeof(float);
   for (engine::Device* device : devices) {
     PerDevice& entry = devices_.emplace_back();
     entry.previous = device->allocate(static_cast<std::size_t>(trainable) * sizeof(float));
@@ -19,7 +19,7 @@ GradientSpread::GradientSpread(std::span<engine::Device* const> devices, std::in
   }
 }
 
-void GradientSpread::set_gradients(std::vector<std::vector<const float*>> gradients) {
+void GradientVariance::set_gradients(std::vector<std::vector<const float*>> gradients) {
   ARBALEST_CHECK(gradients.size() == devices_.size());
   learners_ = 0;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
@@ -31,7 +31,7 @@ void GradientSpread::set_gradients(std::vector<std::vector<const float*>> gradie
   forget();
 }
 
-bool GradientSpread::enqueue(std::span<engine::Stream* const> streams) {
+bool GradientVariance::enqueue(std::span<engine::Stream* const> streams) {
   const auto has_several = [](const PerDevice& entry) { return entry.gradients.size() > 1; };
   if (std::ranges::none_of(devices_, has_several)) return false;
   if (learners_ == 1 && !has_previous_) {
@@ -45,16 +45,17 @@ bool GradientSpread::enqueue(std::span<engine::Stream* const> streams) {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     PerDevice& entry = devices_[d];
     if (!has_several(entry)) continue;
-    streams[d]->enqueue(engine::VectorSpread{entry.gradients, trainable_, entry.result.as<float>()}, "gradient spread");
-    float* result = entry.results.as<float>() + slot(enqueued_) * engine::kVectorSpreadResults;
-    entry.done[slot(enqueued_)] = streams[d]->deliver(result, entry.result.data(),
-                                                      engine::kVectorSpreadResults * sizeof(float), "gradient spread");
+    streams[d]->enqueue(engine::VectorVariance{entry.gradients, trainable_, entry.result.as<float>()},
+                        "gradient variance");
+    float* result = entry.results.as<float>() + slot(enqueued_) * engine::kVectorVarianceResults;
+    entry.done[slot(enqueued_)] = streams[d]->deliver(
+        result, entry.result.data(), engine::kVectorVarianceResults * sizeof(float), "gradient variance");
   }
   ++enqueued_;
   return true;
 }
 
-SpreadSample GradientSpread::take(const std::function<void(const engine::Event&)>& wait) {
+VarianceSample GradientVariance::take(const std::function<void(const engine::Event&)>& wait) {
   ARBALEST_CHECK(taken_ < enqueued_);
   // n gradients of a device give E mean|g|^2 = G + S and E |mean g|^2 = G + S / n. G is the squared norm of the true
   // gradient, S the variance of one gradient. The devices' means of G and S give the values for all k gradients.
@@ -64,7 +65,7 @@ SpreadSample GradientSpread::take(const std::function<void(const engine::Event&)
   for (PerDevice& entry : devices_) {
     if (entry.gradients.size() < 2) continue;
     wait(entry.done[slot(taken_)]);
-    const float* result = entry.results.as<float>() + slot(taken_) * engine::kVectorSpreadResults;
+    const float* result = entry.results.as<float>() + slot(taken_) * engine::kVectorVarianceResults;
     const auto n = static_cast<double>(entry.gradients.size());
     const double square_mean = static_cast<double>(result[engine::kSumOfSquares]) / n;
     const double mean_square = static_cast<double>(result[engine::kSquareOfSum]) / (n * n);

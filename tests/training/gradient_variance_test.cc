@@ -1,4 +1,4 @@
-// The spread of the learners' gradients, measured while a run trains, compared with gradients computed in double
+// The variance of the learners' gradients, measured while a run trains, compared with gradients computed in double
 // precision.
 #include <chrono>
 #include <cmath>
@@ -52,7 +52,7 @@ void check(const scheduler::Progress& progress, const Expected& expected) {
   CHECK(progress.mean_gradient_square == Approx(expected.mean_square).epsilon(1e-4));
 }
 
-TEST_CASE("the first stride of several learners measures their gradients at the first weights", "[training]") {
+TEST_CASE("the first iteration of several learners measures their gradients at the first weights", "[training]") {
   const auto scheme = GENERATE(sma::Scheme::kSma, sma::Scheme::kSSgd, sma::Scheme::kLocalSgd);
   const int learners = GENERATE(2, 5);
   CAPTURE(static_cast<int>(scheme), learners);
@@ -65,7 +65,7 @@ TEST_CASE("the first stride of several learners measures their gradients at the 
   }
   check(rig.run(1), spread_of(gradients));
   CHECK(rig.run(3).gradient_samples == 0);
-  CHECK(rig.run(1).gradient_samples == 1);  // every fourth stride is measured
+  CHECK(rig.run(1).gradient_samples == 1);  // every fourth iteration is measured
 }
 
 TEST_CASE("one learner's successive gradients are measured in pairs", "[training]") {
@@ -100,7 +100,7 @@ TEST_CASE("the next gradient waits for the previous one's measurement, and only 
           "[training][overlap]") {
   for (const int learners : {1, 2}) {
     CAPTURE(learners);
-    const char* held = learners == 1 ? "keep gradient" : "gradient spread";
+    const char* held = learners == 1 ? "keep gradient" : "gradient variance";
     CHECK_FALSE(gradient_overtakes_measurement(learners, held, {}));
     if (kSanitized) continue;  // a data race, on purpose
     CHECK(gradient_overtakes_measurement(learners, held, {"wait for the gradients to be measured"}));
@@ -118,7 +118,7 @@ TEST_CASE("measuring waits for the gradients, and only because of their events",
     TrainingRig rig(options);
     rig.scheduler().advance(rig.ring(), 1);
     const auto patience = dropped.empty() ? std::chrono::milliseconds(300) : std::chrono::milliseconds(60000);
-    const bool early = latch.reaches("gradient spread", 1, patience);
+    const bool early = latch.reaches("gradient variance", 1, patience);
     latch.release();
     return early;
   };

@@ -10,15 +10,15 @@
 
 namespace arbalest::sma {
 
-enum class LetterKind : std::uint32_t {
+enum class MessageKind : std::uint32_t {
   kPull = 1,  // a learner asks for the weights of the receiver's shard
   kWeights,   // the answer: the shard's weights
   kPush,      // a learner's gradient of the receiver's shard
   kDrained    // the sender's learners are idle, and what they have pushed was sent before
 };
 
-struct LetterHeader {
-  LetterKind kind = LetterKind::kPull;
+struct MessageHeader {
+  MessageKind kind = MessageKind::kPull;
   std::uint32_t learner = 0;     // number over all processes
   float learning_rate = 0.0F;    // of a push
   float gradient_scale = 1.0F;   // of a push: factor of the gradient, from clipping
@@ -26,29 +26,29 @@ struct LetterHeader {
 };
 
 // Owns header and numbers as one string of bytes, which processes send as it is.
-class ShardLetter {
+class ShardMessage {
  public:
-  ShardLetter() = default;
-  explicit ShardLetter(const LetterHeader& header, std::size_t numbers = 0)
+  ShardMessage() = default;
+  explicit ShardMessage(const MessageHeader& header, std::size_t numbers = 0)
       : bytes_(sizeof header + numbers * sizeof(float), '\0') {
     std::memcpy(bytes_.data(), &header, sizeof header);
   }
   // Takes over what another process has sent.
-  explicit ShardLetter(std::string bytes) : bytes_(std::move(bytes)) {}
+  explicit ShardMessage(std::string bytes) : bytes_(std::move(bytes)) {}
 
-  LetterHeader header() const {
-    LetterHeader header;
+  MessageHeader header() const {
+    MessageHeader header;
     std::memcpy(&header, bytes_.data(), sizeof header);
     return header;
   }
-  std::span<float> numbers() { return {reinterpret_cast<float*>(bytes_.data() + sizeof(LetterHeader)), count()}; }
-  std::span<const float> numbers() const {
-    return {reinterpret_cast<const float*>(bytes_.data() + sizeof(LetterHeader)), count()};
+  std::span<float> elements() { return {reinterpret_cast<float*>(bytes_.data() + sizeof(MessageHeader)), count()}; }
+  std::span<const float> elements() const {
+    return {reinterpret_cast<const float*>(bytes_.data() + sizeof(MessageHeader)), count()};
   }
   std::string take_bytes() { return std::move(bytes_); }
 
  private:
-  std::size_t count() const { return (bytes_.size() - sizeof(LetterHeader)) / sizeof(float); }
+  std::size_t count() const { return (bytes_.size() - sizeof(MessageHeader)) / sizeof(float); }
 
   std::string bytes_;
 };
