@@ -20,6 +20,8 @@ std::unique_ptr<Round> make_round(const sma::Options& options, const RoundContex
     case sma::SynchronizationMode::kAssign: return std::make_unique<AssignedRound>(options, context);
     case sma::SynchronizationMode::kGradient: return std::make_unique<ReducedRound>(options, context);
     case sma::SynchronizationMode::kServer:
+      // In one process, too, a ShardedRound works, but its messages and copies take a quarter more processor time
+      // (bench/results/2026-11-29-structure.md).
       if (context.replicas.world().size() > 1) return std::make_unique<ShardedRound>(options, context);
       return std::make_unique<ServerRound>(options, context);
     case sma::SynchronizationMode::kShared: return std::make_unique<SharedRound>(options, context);
