@@ -19,6 +19,7 @@ struct StreamOptions {
   int threads = 1;     // CPU: threads of the stream's primitives
   int first_core = 0;  // CPU with pinned cores: the stream uses `threads` cores of the device, from this index on
   StreamRole role = StreamRole::kLearner;
+  int replicas = 1;  // of a team, for which recordings are made; more than one only if Device::takes_teams()
 };
 
 class Device {
@@ -28,6 +29,8 @@ class Device {
   // The device's name in a job file: "cpu:0-1".
   virtual const std::string& name() const noexcept = 0;
   virtual bool is_cuda() const noexcept { return false; }
+  // Whether one stream can run the work of several replicas at once (replica_memory.h).
+  virtual bool takes_teams() const noexcept { return false; }
   // Number of host cores that the device computes on.
   virtual int cores() const noexcept = 0;
 

@@ -17,6 +17,7 @@
 #include "engine/passes/vector_hash.h"
 #include "engine/passes/vector_variance.h"
 #include "engine/passes/weight_update.h"
+#include "engine/replica_memory.h"
 #include "engine/task_graph.h"
 #include "engine/task_info.h"
 
@@ -72,7 +73,10 @@ class Stream {
   // Between these calls, tasks are kept for a TaskGraph instead of being run. To warm up libraries, end_recording() may
   // run some tasks once, with the current contents of their operands, and waits for them. So write the data for a
   // replay afterwards. wait, record, deliver, fetch, launch and report are not allowed while recording.
-  virtual void begin_recording() = 0;
+  // Tasks are recorded for all replicas of a team, with the addresses of replica 0 (replica_memory.h). More than one
+  // replica needs StreamOptions::replicas as many.
+  virtual void begin_recording(const ReplicaMemory& replicas) = 0;
+  void begin_recording() { begin_recording(ReplicaMemory{}); }
   virtual std::unique_ptr<TaskGraph> end_recording() = 0;
 
  private:

@@ -1,4 +1,4 @@
-// A learner: trains one replica on its own stream, one mini-batch at a time.
+// A learner: one replica of the model, and the work on it besides training steps, which learners do in teams (team.h).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,6 @@
 #include "dataflow/memory/plan.h"
 #include "engine/device.h"
 #include "engine/shared_weights.h"
-#include "learners/gradient_sum.h"
 #include "learners/replica.h"
 
 namespace arbalest::learners {
@@ -52,11 +51,12 @@ struct SharedVectors {
   const engine::BFloat16* rounded_evaluation_weights = nullptr;  // their copy in low precision, if the plans read one
 };
 
-// Options that differ between the learners of a device, and the memory that they share.
-struct LearnerPlace {
-  int number = 0;      // the learner's number on its device
-  int first_core = 0;  // number of its first core within the device
-  int threads = 1;
+// What a learner's team gives it: memory at the addresses that recordings read and write, all on the device.
+struct LearnerMemory {
+  Replica replica = {};
+  std::byte* arena = nullptr;  // large enough for either plan
+  std::byte* step = nullptr;   // StepParameters, then the indices of a mini-batch
+  engine::StepResult* result = nullptr;
   SharedVectors shared = {};
 };
 
@@ -84,53 +84,22 @@ enum class OptimizerState {
 
 class Learner {
  public:
-  // Memory of the device that one learner takes.
-  static std::size_t device_bytes(const engine::Device& device, const dataflow::Plan& training,
-                                  const dataflow::Plan& inference, const LearnerOptions& options);
+  // Records the learner's evaluation. Device, stream, plans, data and memory must outlive the learner.
+  Learner(engine::Device& device, engine::Stream& stream, const dataflow::Plan& training,
+          const dataflow::Plan& inference, const LearnerMemory& memory, const LearnerOptions& options);
 
-  // Records the learner's task graphs, with an update that reads its own vectors only. Plans, data and buffers must
-  // outlive the learner. Throws kOutOfMemory.
-  Learner(engine::Device& device, const dataflow::Plan& training, const dataflow::Plan& inference,
-          const LearnerPlace& place, const LearnerOptions& options);
-
-  float* weights() const noexcept { return replica_.weights(); }
-  float* gradient() const noexcept { return replica_.gradient(); }
-  const std::vector<StateSlot>& state() const noexcept { return replica_.state(); }
+  float* weights() const noexcept { return memory_.replica.weights; }
+  float* gradient() const noexcept { return memory_.replica.gradient; }
+  const std::vector<StateSlot>& state() const noexcept { return memory_.replica.state; }
   // The weights in low precision; null if the plans do not read them.
-  const engine::BFloat16* rounded_weights() const noexcept { return replica_.rounded(); }
-  engine::Stream& stream() const noexcept { return *stream_; }
+  const engine::BFloat16* rounded_weights() const noexcept { return memory_.replica.rounded; }
+  // The stream of the learner's team.
+  engine::Stream& stream() const noexcept { return stream_; }
 
-  // Records the update again with these sources. The learner must be idle. The sources must outlive the learner, or
-  // last until the next call.
-  void set_update_sources(const UpdateSources& sources);
-
-  // A training step is a call of gradient() followed by one of update(). Both enqueue on stream() and return without
-  // waiting.
+  // Each of these enqueues on stream() and returns without waiting. It reuses the host memory of the one enqueued
+  // result_slots tasks earlier, whose ticket must have been waited for and read (kInternal if that task is still under
+  // way). The batch's tensors, if it brings them, must stay until Ticket::done.
   //
-  // Each task, evaluation included, reuses the host memory of the task enqueued result_slots tasks earlier. The ticket
-  // of that task must have been waited for and read (kInternal if the task is still under way). The batch's tensors, if
-  // it brings them, must stay until Ticket::done.
-  //
-  // parts: empty, or one event per part of gradient_parts(); each is set to the event after which that part's gradient
-  // is final.
-  Ticket gradient(const dataflow::Batch& batch, const engine::StepParameters& parameters,
-                  std::span<engine::Event> parts = {});
-  // Applies the gradient once `after` has passed; the update sources must be readable then. Sets the ticket's `done`.
-  void update(Ticket& ticket, const engine::Event& after);
-  std::span<const dataflow::GradientPart> gradient_parts() const noexcept { return gradient_parts_; }
-
-  // With a server, these take the place of the last update() of a push, and begin the next push.
-  //
-  // push() makes pushed(push_every) final: the sum of the gradients since the last pull(), [trainable_elements()]. Sets
-  // the ticket's `done`. If push_every is 1 and gradients are clipped, the server must multiply by *gradient_scale(),
-  // on the device; otherwise gradient_scale() is null.
-  void push(Ticket& ticket);
-  const float* pushed(int push_every) const noexcept { return push_every > 1 ? sum_->values() : gradient(); }
-  const float* gradient_scale(int push_every) const noexcept;
-  // Copies `weights` ([elements], on any device of the run) to the learner's weights, after `ready`, and begins a new
-  // sum of gradients. Returns the event after which `weights` has been read.
-  engine::Event pull(const float* weights, const engine::Event& ready);
-
   // Computes loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
   Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
 
@@ -138,9 +107,9 @@ class Learner {
   // LearnerOptions::evaluates_own_weights.
   Ticket evaluate_own_weights(const dataflow::Batch& batch);
 
-  // Computes the loss of the learner's own weights on one training mini-batch, as gradient() does: with dropout and
-  // whatever else training adds. Overwrites what the next gradient() overwrites, and nothing else. The first call
-  // records the work.
+  // Computes the loss of the learner's own weights on one training mini-batch, as a training step does: with dropout
+  // and whatever else training adds. Overwrites what the next step overwrites, and nothing else. The first call records
+  // the work.
   Ticket training_loss(const dataflow::Batch& batch, const engine::StepParameters& parameters);
 
   // Runs the forward pass of training on the evaluation weights, after `weights_ready`, to get the batch norm
@@ -152,6 +121,8 @@ class Learner {
   // Training steps since the optimizer's state was last zero. A learner that goes on with saved state needs them, too.
   std::uint64_t steps() const noexcept { return steps_; }
   void continue_from(std::uint64_t steps) noexcept { steps_ = steps; }
+  // Counts the step that its team enqueues, and returns the number of steps with it.
+  std::uint64_t count_step() noexcept { return ++steps_; }
 
   // Sets the optimizer's state to zero; AdamW's steps are counted from 1 again.
   void zero_state();
@@ -166,17 +137,8 @@ class Learner {
   void assign_state(std::size_t slot, const float* values, const engine::Event& ready);
 
  private:
-  void round_weights(const float* weights, engine::BFloat16* rounded);
-  std::unique_ptr<engine::TaskGraph> record_update(const UpdateSources& sources);
-  std::unique_ptr<engine::TaskGraph> record_push();
-  std::unique_ptr<engine::TaskGraph> record_shared_copy();
-  // Enqueues what computes the clipping factor of `gradient`, and returns its address; null without clipping.
-  const float* enqueue_clip(const float* gradient);
-  // The buffers of a training step.
-  dataflow::PlanBuffers training_buffers() const;
   std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
   std::unique_ptr<engine::TaskGraph> record_training_forward(const dataflow::PlanBuffers& buffers);
-  void enqueue_gather(const dataflow::Plan& plan, const dataflow::CachedData* data);
   // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All but the
   // batch's tensors takes one copy, labeled `label`.
   void copy_in(const dataflow::Plan& plan, const dataflow::CachedData* data, const dataflow::Batch& batch,
@@ -188,38 +150,22 @@ class Learner {
   // The slot of the task that is being enqueued.
   std::size_t slot() const { return tasks_ % static_cast<std::uint64_t>(options_.result_slots); }
 
-  LearnerOptions options_;
+  const LearnerOptions options_;
+  engine::Stream& stream_;
   const dataflow::Plan& training_;
   const dataflow::Plan& inference_;
-  Replica replica_;
-  engine::Buffer arena_;              // large enough for either plan
-  std::size_t step_bytes_;            // bytes of StepParameters plus the indices of the larger mini-batch
-  engine::Buffer step_;               // both of them, at the address that the recordings read
-  engine::Buffer result_;             // StepResult, at the address that the recordings write
-  engine::Buffer step_ring_;          // host: [result_slots, step_bytes_]
-  engine::Buffer result_ring_;        // host: StepResult [result_slots]
-  engine::Buffer statistics_ring_;    // host: [result_slots, statistic_elements()]
-  std::vector<engine::Event> done_;   // [result_slots] last task in each slot
-  std::uint64_t tasks_ = 0;           // tasks enqueued so far, evaluation included
-  std::uint64_t steps_ = 0;           // training steps enqueued since the last restart
-  std::unique_ptr<GradientSum> sum_;  // null: gradients are not summed
-  std::vector<dataflow::GradientPart> gradient_parts_;
-  std::vector<std::unique_ptr<engine::TaskGraph>> gradient_graphs_;  // by part; the first one runs the forward pass
-                                                                     // before it
-  UpdateSources sources_;
-  std::unique_ptr<engine::TaskGraph> update_graph_;  // reads sources_; with a server, the local step
-  std::unique_ptr<engine::TaskGraph> push_graph_;    // null: nothing to be done
-  // Only learners with shared weights have these: results of their passes, and a ring of staleness, [result_slots].
-  std::unique_ptr<engine::TaskGraph> shared_copy_graph_;
-  std::uint64_t steps_at_copy_ = 0;
-  std::int64_t staleness_ = 0;
-  std::vector<std::int64_t> staleness_ring_;
+  const LearnerMemory memory_;
+  std::size_t step_bytes_;           // bytes of StepParameters plus the indices of the larger mini-batch
+  engine::Buffer step_ring_;         // host: [result_slots, step_bytes_]
+  engine::Buffer result_ring_;       // host: StepResult [result_slots]
+  engine::Buffer statistics_ring_;   // host: [result_slots, statistic_elements()]
+  std::vector<engine::Event> done_;  // [result_slots] last task in each slot
+  std::uint64_t tasks_ = 0;          // tasks enqueued so far
+  std::uint64_t steps_ = 0;
   std::unique_ptr<engine::TaskGraph> evaluation_graph_;
   std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
   std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured
   std::unique_ptr<engine::TaskGraph> training_loss_graph_;   // null: training_loss() has not been called
-  // Last member: its work must end before what it uses is destroyed.
-  std::unique_ptr<engine::Stream> stream_;
 };
 
 }  // namespace arbalest::learners

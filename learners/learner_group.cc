@@ -4,35 +4,46 @@
 
 namespace arbalest::learners {
 
-LearnerGroup::LearnerGroup(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
+LearnerPlans::LearnerPlans(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
                            int threads, const dataflow::ParameterLayout* parameters)
-    : device_(device),
-      threads_(threads),
-      training_(graph, device,
-                {.batch = options.batch,
+    : training(graph, device,
+               {.batch = options.batch,
+                .threads = threads,
+                .mode = engine::OperatorMode::kTraining,
+                .precision = options.precision,
+                .parameters = parameters,
+                .without_decay = options.without_decay}),
+      inference(graph, device,
+                {.batch = options.evaluation_batch,
                  .threads = threads,
-                 .mode = engine::OperatorMode::kTraining,
+                 .mode = engine::OperatorMode::kInference,
                  .precision = options.precision,
-                 .parameters = parameters,
-                 .without_decay = options.without_decay}),
-      inference_(graph, device,
-                 {.batch = options.evaluation_batch,
-                  .threads = threads,
-                  .mode = engine::OperatorMode::kInference,
-                  .precision = options.precision,
-                  .parameters = &training_.parameters()}) {}
+                 .parameters = &training.parameters()}) {}
 
 std::size_t LearnerGroup::learner_bytes(const PoolOptions& options) const {
-  return Learner::device_bytes(device_, training_, inference_, options.learner);
+  const auto size = static_cast<std::size_t>(team_);
+  return Team::learner_bytes(plans_->training, plans_->inference, options.learner) +
+         (Team::stream_bytes(device_, team_) + size - 1) / size;
 }
 
 void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVectors& shared) {
-  std::vector<std::unique_ptr<Learner>> created;
-  for (int number = static_cast<int>(learners_.size()); number < count; ++number) {
-    const LearnerPlace place{.number = number, .first_core = number * threads_, .threads = threads_, .shared = shared};
-    created.push_back(std::make_unique<Learner>(device_, training_, inference_, place, options.learner));
+  std::vector<std::unique_ptr<Team>> created;
+  for (int number = static_cast<int>(learners_.size()); number < count; number += team_) {
+    const TeamPlace place{
+        .number = number, .size = team_, .first_core = number * threads_, .threads = threads_, .shared = shared};
+    created.push_back(std::make_unique<Team>(device_, plans_->training, plans_->inference, place, options.learner));
   }
-  learners_.insert(learners_.end(), std::make_move_iterator(created.begin()), std::make_move_iterator(created.end()));
+  for (const auto& team : created) {
+    for (const auto& learner : team->learners()) learners_.push_back(learner.get());
+  }
+  teams_.insert(teams_.end(), std::make_move_iterator(created.begin()), std::make_move_iterator(created.end()));
+}
+
+void LearnerGroup::shrink(int count) {
+  const std::size_t teams = static_cast<std::size_t>((count + team_ - 1) / team_);
+  if (teams >= teams_.size()) return;
+  teams_.resize(teams);
+  learners_.resize(teams * static_cast<std::size_t>(team_));
 }
 
 }  // namespace arbalest::learners

@@ -1,16 +1,16 @@
-// The learners of one device whose streams have the same number of threads, and the plans that they share.
+// The learners of one device whose teams have the same size and the same number of threads.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "dataflow/memory/plan.h"
 #include "engine/device.h"
 #include "learners/learner.h"
+#include "learners/team.h"
 
 namespace arbalest::learners {
 
@@ -23,32 +23,45 @@ struct PoolOptions {
   std::vector<dataflow::ParameterKind> without_decay = {};
   // The device's place among those of a split model; its group is null if the model is not split.
   engine::ExchangeMember exchange = {};
+  int team = 1;  // learners of a team, at most (LearnerPool::team_for)
   LearnerOptions learner = {};
+};
+
+// The plans that learners with the same number of threads share.
+struct LearnerPlans {
+  // `parameters`: layouts of existing flat vectors; null: the device chooses.
+  LearnerPlans(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads,
+               const dataflow::ParameterLayout* parameters);
+
+  dataflow::Plan training;
+  dataflow::Plan inference;
 };
 
 class LearnerGroup {
  public:
-  // Prepares the plans. `parameters`: layouts of existing flat vectors; null: the device chooses.
-  LearnerGroup(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads,
-               const dataflow::ParameterLayout* parameters);
+  LearnerGroup(engine::Device& device, std::shared_ptr<const LearnerPlans> plans, int threads, int team)
+      : device_(device), plans_(std::move(plans)), threads_(threads), team_(team) {}
 
-  const dataflow::Plan& training_plan() const noexcept { return training_; }
-  const dataflow::Plan& inference_plan() const noexcept { return inference_; }
-  // Memory of the device that each learner takes.
+  const std::shared_ptr<const LearnerPlans>& plans() const noexcept { return plans_; }
+  // Memory of the device that each learner takes, with its part of what its team takes.
   std::size_t learner_bytes(const PoolOptions& options) const;
 
-  // Creates learners until there are `count`. Throws kOutOfMemory and creates none.
+  // Creates teams until there are `count` learners, a multiple of the team's size. Throws kOutOfMemory and creates
+  // none.
   void grow(int count, const PoolOptions& options, const SharedVectors& shared);
-  // Keeps the first `count` learners; the others must be idle.
-  void shrink(int count) { learners_.resize(std::min(learners_.size(), static_cast<std::size_t>(count))); }
-  std::span<const std::unique_ptr<Learner>> learners() const noexcept { return learners_; }
+  // Keeps the teams of the first `count` learners; the others must be idle.
+  void shrink(int count);
+  std::span<Learner* const> learners() const noexcept { return learners_; }
+  std::span<const std::unique_ptr<Team>> teams() const noexcept { return teams_; }
+  int team() const noexcept { return team_; }
 
  private:
   engine::Device& device_;
+  std::shared_ptr<const LearnerPlans> plans_;
   int threads_;
-  dataflow::Plan training_;
-  dataflow::Plan inference_;
-  std::vector<std::unique_ptr<Learner>> learners_;
+  int team_;
+  std::vector<std::unique_ptr<Team>> teams_;
+  std::vector<Learner*> learners_;  // of all teams, by number
 };
 
 }  // namespace arbalest::learners

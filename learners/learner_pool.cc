@@ -14,9 +14,10 @@ LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, c
       device_(device),
       options_(options),
       count_(learners) {
-  const int threads = threads_for(learners);
-  groups_[threads] = std::make_unique<LearnerGroup>(graph_, device, options, threads, parameters);
-  active_ = groups_[threads].get();
+  const GroupKey key = key_for(learners);
+  auto plans = std::make_shared<const LearnerPlans>(graph_, device, options, key.threads, parameters);
+  groups_[key] = std::make_unique<LearnerGroup>(device, std::move(plans), key.threads, key.team);
+  active_ = groups_[key].get();
 }
 
 // Learners on a GPU have no compute threads, so they form one group.
@@ -26,12 +27,19 @@ int LearnerPool::threads_for(int count) const {
   return most_threads_ > 0 ? std::min(threads, most_threads_) : threads;
 }
 
+int LearnerPool::team_for(int count) const {
+  for (int size = std::min(options_.team, count); size > 1; --size) {
+    if (count % size == 0) return size;
+  }
+  return 1;
+}
+
 std::size_t LearnerPool::evaluation_weights_bytes() const {
   return static_cast<std::size_t>(training_plan().parameters().elements()) * sizeof(float);
 }
 
 std::size_t LearnerPool::rounded_evaluation_weights_bytes() const {
-  if (!active().inference_plan().reads_low_precision_weights()) return 0;
+  if (!active().plans()->inference.reads_low_precision_weights()) return 0;
   return static_cast<std::size_t>(training_plan().parameters().elements()) * sizeof(engine::BFloat16);
 }
 
@@ -51,29 +59,35 @@ void LearnerPool::create() {
 
 void LearnerPool::prepare(int count) {
   ARBALEST_CHECK(count > 0);
-  const int threads = threads_for(count);
-  const auto found = groups_.find(threads);
+  const GroupKey key = key_for(count);
+  const auto found = groups_.find(key);
   if (found != groups_.end()) {
     found->second->grow(count, options_, shared_vectors());
     return;
   }
-  auto group = std::make_unique<LearnerGroup>(graph_, device_, options_, threads, &training_plan().parameters());
+  const auto same_threads =
+      std::ranges::find(groups_, key.threads, [](const auto& each) { return each.first.threads; });
+  auto plans =
+      same_threads != groups_.end()
+          ? same_threads->second->plans()
+          : std::make_shared<const LearnerPlans>(graph_, device_, options_, key.threads, &training_plan().parameters());
+  auto group = std::make_unique<LearnerGroup>(device_, std::move(plans), key.threads, key.team);
   group->grow(count, options_, shared_vectors());
-  groups_.emplace(threads, std::move(group));
+  groups_.emplace(key, std::move(group));
 }
 
 void LearnerPool::activate(int count) {
-  const auto found = groups_.find(threads_for(count));
+  const auto found = groups_.find(key_for(count));
   ARBALEST_CHECK(found != groups_.end() && std::cmp_less_equal(count, found->second->learners().size()));
   active_ = found->second.get();
   count_ = count;
 }
 
 void LearnerPool::keep(int count) {
-  const int threads = threads_for(count);
-  std::erase_if(groups_, [&](const auto& entry) { return entry.second.get() != active_ && entry.first != threads; });
+  const GroupKey key = key_for(count);
+  std::erase_if(groups_, [&](const auto& entry) { return entry.second.get() != active_ && entry.first != key; });
   for (const auto& [of, group] : groups_) {
-    group->shrink(std::max(group.get() == active_ ? count_ : 0, of == threads ? count : 0));
+    group->shrink(std::max(group.get() == active_ ? count_ : 0, of == key ? count : 0));
   }
 }
 

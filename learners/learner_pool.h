@@ -44,9 +44,12 @@ class LearnerPool {
   void release_idle() { keep(count_); }
 
   engine::Device& device() const noexcept { return device_; }
-  // The active learners, in order of their numbers.
-  std::span<const std::unique_ptr<Learner>> learners() const noexcept {
+  // The active learners, in order of their numbers, and their teams.
+  std::span<Learner* const> learners() const noexcept {
     return active().learners().first(static_cast<std::size_t>(count_));
+  }
+  std::span<const std::unique_ptr<Team>> teams() const noexcept {
+    return active().teams().first(static_cast<std::size_t>(count_ / active().team()));
   }
   int count() const noexcept { return count_; }
   // From now on no learner has more than `most` threads; 0: as many as the cores give, which is the rule at first. Call
@@ -54,13 +57,15 @@ class LearnerPool {
   void limit_threads(int most) noexcept { most_threads_ = most; }
   // Threads of each of `count` learners. Learner counts with equal threads per learner share their learners.
   int threads_for(int count) const;
+  // Learners of each team, if there are `count` learners: the largest number up to PoolOptions::team that divides it.
+  int team_for(int count) const;
   // The devices of a split model, which must run their mini-batches together; null if the model is not split.
   engine::ExchangeGroup* exchange() const noexcept { return options_.exchange.group.get(); }
   int result_slots() const noexcept { return options_.learner.result_slots; }
   const engine::UpdateRule& rule() const noexcept { return options_.learner.rule; }
   // Number of vectors that each learner's optimizer keeps.
   std::size_t state_slots() const { return engine::state_slots(options_.learner.rule).size(); }
-  const dataflow::Plan& training_plan() const noexcept { return active().training_plan(); }
+  const dataflow::Plan& training_plan() const noexcept { return active().plans()->training; }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
   // The evaluation weights in low precision, as of the last evaluation. Code that changes the weights must update this
   // copy. Null if the plans do not read it.
@@ -69,7 +74,15 @@ class LearnerPool {
   }
 
  private:
+  // Learners of a group have as many threads each, and teams as large.
+  struct GroupKey {
+    int threads = 1;
+    int team = 1;
+    auto operator<=>(const GroupKey&) const = default;
+  };
+
   LearnerGroup& active() const { return *active_; }
+  GroupKey key_for(int count) const { return {threads_for(count), team_for(count)}; }
   SharedVectors shared_vectors() const;
   std::size_t evaluation_weights_bytes() const;
   std::size_t rounded_evaluation_weights_bytes() const;
@@ -79,7 +92,7 @@ class LearnerPool {
   PoolOptions options_;
   engine::Buffer evaluation_weights_;
   engine::Buffer rounded_evaluation_weights_;
-  std::map<int, std::unique_ptr<LearnerGroup>> groups_;  // by threads per learner
+  std::map<GroupKey, std::unique_ptr<LearnerGroup>> groups_;
   LearnerGroup* active_ = nullptr;
   int count_;
   int most_threads_ = 0;

@@ -32,7 +32,7 @@ void save_learners(const Replicas& replicas, TrainingState& state) {
   state.optimizer_slots.clear();
   for (const learners::StateSlot& slot : replicas[0].state()) state.optimizer_slots.push_back(slot.name);
   for (std::size_t slot = 0; slot < state.optimizer_slots.size(); ++slot) {
-    const auto vector_of = [&](std::size_t j) { return replicas[j].state()[slot].values.as<float>(); };
+    const auto vector_of = [&](std::size_t j) { return replicas[j].state()[slot].values; };
     const Tensors parts = gather_parts(replicas, VectorPart::kTrainable, vector_of);
     for (std::size_t j = 0; j < replicas.size(); ++j) {
       copy(j, vector_of(j), VectorPart::kTrainable, parts, first[static_cast<std::ptrdiff_t>(j)].optimizer[slot]);
@@ -53,8 +53,7 @@ void restore_learners(const Replicas& replicas, const TrainingState& state) {
     }
     to_device(replicas, pool, saved.weights, learner.weights());
     for (std::size_t slot = 0; slot < saved.optimizer.size(); ++slot) {
-      to_device(replicas, pool, saved.optimizer[slot], learner.state()[slot].values.as<float>(),
-                VectorPart::kTrainable);
+      to_device(replicas, pool, saved.optimizer[slot], learner.state()[slot].values, VectorPart::kTrainable);
     }
     learner.continue_from(saved.steps);
     learner.weights_were_set();

@@ -79,15 +79,15 @@ void Scheduler::couple(const sma::Options& synchronization) {
   results_.set_scheme(synchronization);
   synchronizer_.set_replicas(replicas_.vectors(), learners());
   round_ = make_round(synchronization, {replicas_, synchronizer_, clock_, results_});
-  for (std::size_t j = 0; j < replicas_.size(); ++j) {
-    replicas_[j].set_update_sources(round_->sources(replicas_.pool_of(j)));
+  for (std::size_t p = 0; p < replicas_.pools().size(); ++p) {
+    for (const auto& team : replicas_.pool(p).teams()) team->set_update_sources(round_->sources(p));
   }
 }
 
 void Scheduler::load(std::span<const dataflow::NamedTensor> tensors) {
   for (std::size_t p = 0; p < replicas_.pools().size(); ++p) {
     const LearnerPool& pool = replicas_.pool(p);
-    for (const auto& learner : pool.learners()) {
+    for (Learner* learner : pool.learners()) {
       to_device(replicas_, p, tensors, learner->weights());
       learner->weights_were_set();
     }

@@ -77,7 +77,7 @@ void CentralModel::set(std::size_t device, const float* weights) {
 std::span<const engine::Event> CentralModel::restart(std::span<const float* const> models) {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     engine::Stream& stream = *devices_[d].stream;
-    if (models[d] != present(d)) stream.copy(present(d), models[d], vector_bytes(), "restart center");
+    if (models[d] != present(d)) stream.copy(present(d), models[d], vector_bytes(), "restart central model");
     stream.copy(other(d), present(d), vector_bytes(), "restart central momentum");
     if (velocity(d) != nullptr) stream.fill_zero(velocity(d), vector_bytes(), "restart central momentum");
   }
@@ -87,7 +87,12 @@ std::span<const engine::Event> CentralModel::restart(std::span<const float* cons
 void CentralModel::wait_for(std::span<const std::vector<engine::Event>> ready, const char* label) {
   ARBALEST_CHECK(ready.size() == devices_.size());
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    for (const engine::Event& event : ready[d]) devices_[d].stream->wait(event, label);
+    const engine::Event* last = nullptr;  // learners of a team have one event
+    for (const engine::Event& event : ready[d]) {
+      const bool is_same = last != nullptr && last->stream() == event.stream() && last->position() == event.position();
+      if (!is_same) devices_[d].stream->wait(event, label);
+      last = &event;
+    }
   }
 }
 

@@ -19,6 +19,7 @@
 #include "options/readers/optimizer_reader.h"
 #include "options/readers/processes_reader.h"
 #include "options/readers/schedule_check.h"
+#include "options/readers/team_check.h"
 #include "options/split/split_check.h"
 #include "options/synchronization/synchronization_reader.h"
 
@@ -56,6 +57,7 @@ class JobReader {
     read_model();
     read_round();
     check_split(job_, options_, shape_, {synchronization_is_sound_, learners_are_sound_}, issues_);
+    if (synchronization_is_sound_ && learners_are_sound_) check_team(options_, is_split(options_), issues_);
     if (issues_.empty()) add_warnings();
     return std::move(options_);
   }

@@ -99,6 +99,7 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
   if (per_device.has_growth()) check_growth(per_device.growth(), issues);
   dataflow::check_fields(learners, "learners", issues);
   options.learners_are_given = per_device.count_case() != v1::Learners::PerDevice::COUNT_NOT_SET;
+  if (per_device.has_team()) options.team = per_device.team();
   switch (per_device.count_case()) {
     case v1::Learners::PerDevice::kAuto: return read_auto(per_device.auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule: return read_schedule(per_device.schedule(), options, issues);

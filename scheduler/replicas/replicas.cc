@@ -1,5 +1,7 @@
 #include "scheduler/replicas/replicas.h"
 
+#include <algorithm>
+
 #include "engine/base/error.h"
 #include "engine/process/all_gather.h"
 #include "engine/waiting.h"
@@ -36,17 +38,23 @@ void Replicas::activate(std::span<const int> learners) {
 void Replicas::collect() {
   learners_.clear();
   pool_of_.clear();
+  teams_.clear();
+  team_of_.clear();
   ready_.clear();
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    for (const auto& learner : pools_[p]->learners()) {
-      learners_.push_back(learner.get());
-      pool_of_.push_back(p);
+    for (const auto& team : pools_[p]->teams()) {
+      teams_.push_back(team.get());
+      for (const auto& learner : team->learners()) {
+        learners_.push_back(learner.get());
+        pool_of_.push_back(p);
+        team_of_.push_back(team.get());
+      }
     }
     ready_.emplace_back(pools_[p]->learners().size());
   }
   share_ = share_of(static_cast<int>(learners_.size()), world_);
   last_tasks_.assign(learners_.size(), {});
-  parts_.assign(learners_.size(), std::vector<Event>(learners_.front()->gradient_parts().size()));
+  parts_.assign(teams_.size(), std::vector<Event>(gradient_parts().size()));
   tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(pools_.front()->result_slots()));
 }
 
@@ -59,11 +67,11 @@ std::vector<sma::ReplicaVectors> Replicas::vectors() const {
   for (const auto& pool : pools_) {
     sma::ReplicaVectors& of_pool = vectors.emplace_back();
     of_pool.state.resize(pool->state_slots());
-    for (const auto& learner : pool->learners()) {
+    for (const Learner* learner : pool->learners()) {
       of_pool.weights.push_back(learner->weights());
       of_pool.gradients.push_back(learner->gradient());
       for (std::size_t slot = 0; slot < of_pool.state.size(); ++slot) {
-        of_pool.state[slot].push_back(learner->state()[slot].values.as<float>());
+        of_pool.state[slot].push_back(learner->state()[slot].values);
       }
     }
   }
@@ -71,52 +79,53 @@ std::vector<sma::ReplicaVectors> Replicas::vectors() const {
 }
 
 void Replicas::enqueue_gradients(dataflow::BatchRing& ring, const engine::StepParameters& step, bool has_parts) {
-  const auto next = [&] {
-    const auto batch = ring.next();
-    ARBALEST_CHECK(batch.has_value());  // training batches never end
-    return *batch;
+  batches_.clear();
+  const auto take_up_to = [&](std::size_t count) {
+    while (batches_.size() < count) {
+      const auto batch = ring.next();
+      ARBALEST_CHECK(batch.has_value());  // training batches never end
+      batches_.push_back(*batch);
+    }
   };
-  if (exchange() == nullptr) {
-    for (std::size_t j = 0; j < size(); ++j) enqueue_gradient(j, next(), step, has_parts);
-    return;
-  }
   // Learners of a split model that have work wait for the others, so all batches are taken first.
-  together_.clear();
-  while (together_.size() < size()) together_.push_back(next());
-  for (std::size_t j = 0; j < size(); ++j) enqueue_gradient(j, together_[j], step, has_parts);
-}
-
-void Replicas::enqueue_gradient(std::size_t learner, const dataflow::Batch& batch, const engine::StepParameters& step,
-                                bool has_parts) {
-  engine::StepParameters parameters = step;
-  parameters.task = batch.number;
-  last_tasks_[learner] =
-      learners_[learner]->gradient(batch, parameters, has_parts ? std::span(parts_[learner]) : std::span<Event>());
+  if (exchange() != nullptr) take_up_to(size());
+  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
+    const std::size_t count = teams_[t]->size();
+    take_up_to(first + count);
+    teams_[t]->gradient(std::span(batches_).subspan(first, count), step, std::span(last_tasks_).subspan(first, count),
+                        has_parts ? std::span(parts_[t]) : std::span<Event>());
+  }
 }
 
 Replicas::EventsByPool Replicas::part_ready(std::size_t part) {
-  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
-    for (Event& ready : ready_[p]) ready = parts_[j++][part];
+  std::size_t t = 0;
+  for (std::size_t p = 0; p < ready_.size(); ++p) {
+    auto ready = ready_[p].begin();
+    for (const auto& team : pools_[p]->teams()) ready = std::fill_n(ready, team->size(), parts_[t++][part]);
   }
   return ready_;
 }
 
 void Replicas::enqueue_updates(dataflow::BatchRing& ring, std::span<const Event> after) {
-  for (std::size_t j = 0; j < size(); ++j) {
-    learners_[j]->update(last_tasks_[j], after.empty() ? Event{} : after[pool_of_[j]]);
-    tasks_.push({last_tasks_[j], j, &ring});
+  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
+    teams_[t]->update(std::span(last_tasks_).subspan(first, teams_[t]->size()),
+                      after.empty() ? Event{} : after[pool_of_[first]]);
   }
+  for (std::size_t j = 0; j < size(); ++j) tasks_.push({last_tasks_[j], j, &ring});
 }
 
 Replicas::EventsByPool Replicas::record() {
-  for (std::size_t p = 0, j = 0; p < ready_.size(); ++p) {
-    for (Event& ready : ready_[p]) ready = learners_[j++]->stream().record();
+  for (std::size_t p = 0; p < ready_.size(); ++p) {
+    auto ready = ready_[p].begin();
+    for (const auto& team : pools_[p]->teams()) ready = std::fill_n(ready, team->size(), team->stream().record());
   }
   return ready_;
 }
 
 void Replicas::wait_for(std::span<const Event> events, const char* label) {
-  for (std::size_t j = 0; j < size(); ++j) learners_[j]->stream().wait(events[pool_of_[j]], label);
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    for (const auto& team : pools_[p]->teams()) team->stream().wait(events[p], label);
+  }
 }
 
 void Replicas::assign(const sma::CentralModel& central, std::span<const Event> ready, learners::OptimizerState state) {
@@ -143,9 +152,9 @@ void Replicas::wait(const Event& event) {
 void Replicas::rethrow_cause() {
   if (exchange() == nullptr) throw;
   exchange()->break_up();  // other devices may wait for the one that failed
-  for (const Learner* learner : learners_) {
+  for (const learners::Team* team : teams_) {
     try {
-      engine::wait_for(collective_, learner->stream().record());  // which ends a collective that waits, too
+      engine::wait_for(collective_, team->stream().record());  // which ends a collective that waits, too
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kPeer) throw;
     }
@@ -154,11 +163,11 @@ void Replicas::rethrow_cause() {
 }
 
 void Replicas::settle() {
-  for (const Learner* learner : learners_) wait(learner->stream().record());
+  for (const learners::Team* team : teams_) wait(team->stream().record());
 }
 
 void Replicas::drain() noexcept {
-  for (const Learner* learner : learners_) engine::drain(learner->stream());
+  for (const learners::Team* team : teams_) engine::drain(team->stream());
   while (!tasks_.empty()) {
     const Task task = tasks_.pop();
     task.ring->release(task.ticket.task);

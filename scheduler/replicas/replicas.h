@@ -1,6 +1,6 @@
 // The replicas of this process and the work on them: which learner trains where, what each has under way, and what
-// enqueues the same for all of them. A team, several replicas whose work is one launch on one stream, will enter here:
-// the rounds (scheduler/rounds) see only steps of all replicas, and do not ask which stream runs them.
+// enqueues the same for all of them. Learners train in teams (learners/team.h): the rounds (scheduler/rounds) see only
+// steps of all replicas, and do not ask which stream runs them.
 #pragma once
 
 #include <cstddef>
@@ -43,6 +43,10 @@ class Replicas {
   learners::Learner& operator[](std::size_t learner) const { return *learners_[learner]; }
   std::span<learners::Learner* const> all() const noexcept { return learners_; }
   std::size_t pool_of(std::size_t learner) const { return pool_of_[learner]; }
+  // The team of a learner, which a server asks for: it then has no other learner.
+  learners::Team& team_of(std::size_t learner) const { return *team_of_[learner]; }
+  // The parts of a gradient, equal for all learners.
+  std::span<const dataflow::GradientPart> gradient_parts() const { return teams_.front()->gradient_parts(); }
   std::span<const std::unique_ptr<learners::LearnerPool>> pools() const noexcept { return pools_; }
   learners::LearnerPool& pool(std::size_t pool) const { return *pools_[pool]; }
   engine::process::World& world() const noexcept { return world_; }
@@ -57,7 +61,7 @@ class Replicas {
 
   // Enqueues the gradient of the next mini-batch for every learner. `has_parts`: part_ready() will be called.
   void enqueue_gradients(dataflow::BatchRing& ring, const engine::StepParameters& step, bool has_parts = false);
-  // By pool and learner: the event after which a part of the gradient (Learner::gradient_parts) is final. Valid until
+  // By pool and learner: the event after which a part of the gradient (gradient_parts) is final. Valid until
   // the next call of this or of record().
   EventsByPool part_ready(std::size_t part);
   // Enqueues the update after each gradient, once after[p] has passed; `after` may be empty. The tasks are then queued.
@@ -86,19 +90,19 @@ class Replicas {
 
  private:
   void collect();
-  void enqueue_gradient(std::size_t learner, const dataflow::Batch& batch, const engine::StepParameters& step,
-                        bool has_parts);
 
   std::span<const std::unique_ptr<learners::LearnerPool>> pools_;
   engine::Collective& collective_;
   engine::process::World& world_;
   std::vector<learners::Learner*> learners_;  // of all pools, by number
   std::vector<std::size_t> pool_of_;          // by learner
+  std::vector<learners::Team*> teams_;        // of all pools; their learners follow each other
+  std::vector<learners::Team*> team_of_;      // by learner
   dataflow::BatchShare share_;
   RingQueue<Task> tasks_{0};
   std::vector<std::vector<engine::Event>> ready_;  // by pool and learner
-  std::vector<std::vector<engine::Event>> parts_;  // by learner: pass when the parts of its gradient are final
-  std::vector<dataflow::Batch> together_;          // of a split model: by learner, batches being enqueued
+  std::vector<std::vector<engine::Event>> parts_;  // by team: pass when the parts of its gradients are final
+  std::vector<dataflow::Batch> batches_;           // by learner: being enqueued
   std::vector<learners::Ticket> last_tasks_;       // by learner
 };
 

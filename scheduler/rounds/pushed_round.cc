@@ -12,7 +12,7 @@ void PushedRound::take_over_state() {
   const learners::Learner& first = replicas()[0];
   const engine::Event ready = first.stream().record();
   for (std::size_t slot = 0; slot < first.state().size(); ++slot) {
-    server().set_state(slot, first.state()[slot].values.as<float>() + begin, ready);
+    server().set_state(slot, first.state()[slot].values + begin, ready);
   }
   server().continue_from(first.steps());
 }

@@ -10,7 +10,7 @@ ReducedRound::ReducedRound(const sma::Options& options, const RoundContext& cont
 
 IterationEnd ReducedRound::enqueue(dataflow::BatchRing& ring, Progress& /*progress*/) {
   enqueue_gradients(ring, clock().step(), true);
-  const std::span<const dataflow::GradientPart> parts = replicas()[0].gradient_parts();
+  const std::span<const dataflow::GradientPart> parts = replicas().gradient_parts();
   for (std::size_t part = 0; part < parts.size(); ++part) {
     central().wait_for(replicas().part_ready(part), "wait for the gradients' part");
     central().average_gradients(parts[part].begin, parts[part].end);

@@ -30,27 +30,26 @@ IterationEnd ServerRound::enqueue(dataflow::BatchRing& ring, Progress& progress)
 }
 
 void ServerRound::start(std::size_t number) {
-  Learner& learner = replicas()[number];
+  learners::Team& team = replicas().team_of(number);
   Pushes& push = pushes_[number];
   const int mini_batches = options().period;
-  server().wait_for_reader(learner.pull(central().present(0), server().pushed()));
-  engine::StepParameters step = clock().step();
+  server().wait_for_reader(team.pull(central().present(0), server().pushed()));
+  const engine::StepParameters step = clock().step();
   push.learning_rate = step.learning_rate;
   for (int i = 1; i <= mini_batches; ++i) {
     const auto batch = ring_->next();
     ARBALEST_CHECK(batch.has_value());  // training batches never end
-    step.task = batch->number;
     Ticket& task = replicas().last_task(number);
-    task = learner.gradient(*batch, step);
+    team.gradient({&*batch, 1}, step, {&task, 1});
     if (i < mini_batches) {
-      learner.update(task, {});
+      team.update({&task, 1}, {});
     } else {
-      learner.push(task);
+      team.push(task);
     }
     push.tasks.push(task);
   }
   clock().count(static_cast<std::uint64_t>(mini_batches));
-  learner.stream().report(completions_, number);
+  team.stream().report(completions_, number);
 }
 
 void ServerRound::take(Progress& progress) {
@@ -60,13 +59,13 @@ void ServerRound::take(Progress& progress) {
   while (!push.tasks.empty()) results().take({push.tasks.pop(), number, ring_}, progress);
   const std::int64_t staleness = dispatcher_.complete(number);
   ++progress.staleness[staleness];
-  const Learner& learner = replicas()[number];
+  const learners::Team& team = replicas().team_of(number);
   const Ticket& last = replicas().last_task(number);
   server().push({.learner = number,
                  .ready = last.done,
-                 .gradient = learner.pushed(options().period),
-                 .statistics = learner.gradient(),
-                 .gradient_scale = learner.gradient_scale(options().period),
+                 .gradient = team.pushed(options().period),
+                 .statistics = replicas()[number].gradient(),
+                 .gradient_scale = team.gradient_scale(options().period),
                  .is_elsewhere = replicas().pool_of(number) > 0,
                  .learning_rate = sma::rate_of_push(options(), push.learning_rate, staleness)});
   push.unchecked = last.task;

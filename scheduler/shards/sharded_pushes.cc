@@ -47,6 +47,7 @@ ShardedPushes::ShardedPushes(const Replicas& replicas, sma::Synchronizer& synchr
   const sma::CentralSizes& sizes = shards().whole();
   engine::Device& device = replicas.pool(0).device();  // that of the server
   for (std::size_t j = 0; j < own_.size(); ++j) {
+    own_[j].team = &replicas.team_of(j);
     own_[j].learner = &replicas[j];
     own_[j].staging = device.allocate_host(bytes_of(sizes.elements + sizes.frozen));
     own_[j].scale = device.allocate_host(sizeof(float));
@@ -197,6 +198,7 @@ void ShardedPushes::keep_weights(int from, const ShardMessage& weights) {
 
 void ShardedPushes::compute(std::size_t number) {
   Own& of = own(number);
+  learners::Team& team = *of.team;
   Learner& learner = *of.learner;
   const sma::CentralSizes& sizes = shards().whole();
   auto* staging = of.staging.as<float>();
@@ -205,19 +207,19 @@ void ShardedPushes::compute(std::size_t number) {
     stream.copy(staging + sizes.elements, learner.weights() + sizes.elements, bytes_of(sizes.frozen),
                 "copy of frozen parameters");
   }
-  learner.pull(staging, {});
+  team.pull(staging, {});
   of.tasks.clear();
   for (std::size_t i = 0; i < of.batches.size(); ++i) {
-    of.step.task = of.batches[i].number;
-    Ticket& task = of.tasks.emplace_back(learner.gradient(of.batches[i], of.step));
-    i + 1 < of.batches.size() ? learner.update(task, {}) : learner.push(task);
+    Ticket& task = of.tasks.emplace_back();
+    team.gradient({&of.batches[i], 1}, of.step, {&task, 1});
+    i + 1 < of.batches.size() ? team.update({&task, 1}, {}) : team.push(task);
   }
   const std::int64_t trainable = sizes.trainable();
-  stream.copy(staging, learner.pushed(options_.period), bytes_of(trainable), "copy of the gradient");
+  stream.copy(staging, team.pushed(options_.period), bytes_of(trainable), "copy of the gradient");
   if (sizes.statistics > 0) {
     stream.copy(staging + trainable, learner.gradient() + trainable, bytes_of(sizes.statistics), "copy of statistics");
   }
-  if (const float* scale = learner.gradient_scale(options_.period)) {
+  if (const float* scale = team.gradient_scale(options_.period)) {
     stream.copy(of.scale.data(), scale, sizeof(float), "copy of the gradient's scale");
   } else {
     *of.scale.as<float>() = 1.0F;

@@ -73,6 +73,7 @@ class ShardedPushes final : private sma::ShardWork {
   };
   // A learner of this process.
   struct Own {
+    learners::Team* team = nullptr;
     learners::Learner* learner = nullptr;
     engine::Buffer staging = {};  // host: the pulled weights, then the pushed gradient
     engine::Buffer scale = {};    // host: float, factor of the gradient

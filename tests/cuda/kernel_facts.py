@@ -61,12 +61,14 @@ def plain_name(mangled, demangled):
     file = re.search(r"_GLOBAL__N__[0-9a-f]+_\d+_(\w+?)_cu_[0-9a-f]+", mangled)
     name = re.sub(r"\(anonymous namespace\)::|_GLOBAL__N__\w+?_cu_[0-9a-f]+::|arbalest::engine::(?:cuda::|elementwise::)?",
                   "", demangled)
+    if replicated := re.match(r"void replicated::run<&\(?(.*)", name):  # engine/cuda/runtime/launch.h
+        name = replicated.group(1)
     depth = 0
-    for at, letter in enumerate(name):  # up to the opening parenthesis of the parameters
-        depth += (letter == "<") - (letter == ">")
-        if letter == "(" and depth == 0:
+    for at, letter in enumerate(name):  # up to the parameters, or to the next argument of the template
+        if depth == 0 and letter in "(,>":
             name = name[:at]
             break
+        depth += (letter == "<") - (letter == ">")
     name = re.sub(r"^void ", "", name)
     return f"{file.group(1)}: {name}" if file else name
 
@@ -110,10 +112,10 @@ def parse_accesses(lines):
 
 def block_sizes():
     """Returns the usual threads per block, and a dict of kernels with another number."""
-    text = (ROOT / "engine/cuda/runtime/launch.h").read_text()
+    text = (ROOT / "engine/cuda/runtime/grid.h").read_text()
     usual = re.search(r"constexpr int kThreads = (\d+);", text)
     if not usual:
-        raise Failure("engine/cuda/runtime/launch.h: no `constexpr int kThreads` any more; teach kernel_facts.py where it is")
+        raise Failure("engine/cuda/runtime/grid.h: no `constexpr int kThreads` any more; teach kernel_facts.py where it is")
     return int(usual.group(1)), {"report_position: report": 32}  # one warp
 
 

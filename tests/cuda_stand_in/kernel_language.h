@@ -35,12 +35,21 @@ struct Argument {
 cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const std::vector<Argument>& arguments,
                           std::function<void()> thread);
 
+// An argument that is a pointer for each replica of a team (engine/cuda/runtime/launch.h).
+template <typename T>
+concept ReplicatedPointer = requires(const T& argument) {
+  requires std::is_pointer_v<decltype(argument.value)>;
+  argument.stride;
+};
+
 template <typename T>
 void find_pointers(const T& argument, std::vector<Argument>& found) {
   static_assert(std::is_trivially_copyable_v<T>, "arguments of kernels are copied byte by byte");
   if constexpr (std::is_pointer_v<T>) {
     found.push_back({const_cast<const void*>(static_cast<const volatile void*>(argument)), true});
-  } else if constexpr (std::is_class_v<T>) {
+  } else if constexpr (ReplicatedPointer<T>) {
+    find_pointers(argument.value, found);
+  } else if constexpr (std::is_class_v<T> && sizeof(T) >= sizeof(void*)) {
     T members = argument;
     __builtin_clear_padding(&members);  // padding may contain any bytes, which could look like an address
     for (std::size_t place = 0; place + sizeof(void*) <= sizeof(T); place += sizeof(void*)) {

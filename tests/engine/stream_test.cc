@@ -185,7 +185,7 @@ TEST_CASE("a recording runs nothing until it is launched, and can be launched re
   int runs = 0;
   const float source = 3.0F;
   float target = 0.0F;
-  stream->begin_recording();
+  stream->begin_recording({});
   stream.submit([&runs] { ++runs; });
   stream->copy(&target, &source, sizeof(float), "copy");
   const auto graph = stream->end_recording();
@@ -203,17 +203,17 @@ TEST_CASE("waits, events and launches are refused while recording") {
   TestStream other("b");
   other.submit([] {});
   const Event event = other->record();
-  stream->begin_recording();
+  stream->begin_recording({});
   CHECK_THROWS_AS(stream->wait(event, "wait"), engine::Error);
   CHECK_THROWS_AS(stream->record(), engine::Error);
-  CHECK_THROWS_AS(stream->begin_recording(), engine::Error);
+  CHECK_THROWS_AS(stream->begin_recording({}), engine::Error);
   stream->end_recording();
   CHECK_THROWS_AS(stream->end_recording(), engine::Error);
 }
 
 TEST_CASE("an error in a replay names the mini-batch, the launch and the recorded task") {
   TestStream stream("a");
-  stream->begin_recording();
+  stream->begin_recording({});
   stream.submit([] {}, "conv1");
   stream.submit([] { engine::fail(engine::ErrorKind::kData, "bad label"); }, "loss");
   const auto graph = stream->end_recording();
@@ -348,7 +348,7 @@ TEST_CASE("a stream on the caller has done its work when the function returns, o
   CHECK(delivered.is_complete());
   CHECK(target == std::vector<float>{1, 2, 9});
 
-  stream.begin_recording();
+  stream.begin_recording({});
   int runs = 0;
   stream.submit(make_task([&](const TaskContext&) { ++runs; }), "recorded");
   const auto graph = stream.end_recording();

@@ -15,6 +15,7 @@ class ForwardingDevice : public engine::Device {
 
   const std::string& name() const noexcept override { return device_->name(); }
   bool is_cuda() const noexcept override { return device_->is_cuda(); }
+  bool takes_teams() const noexcept override { return device_->takes_teams(); }
   int cores() const noexcept override { return device_->cores(); }
   engine::Buffer allocate(std::size_t bytes) override { return device_->allocate(bytes); }
   engine::Buffer allocate_host(std::size_t bytes) override { return device_->allocate_host(bytes); }

@@ -72,10 +72,10 @@ struct Trained {
   scheduler::Evaluation evaluation;
 };
 
-inline Trained train(const RigOptions& options) {
+inline Trained train(const RigOptions& options, int iterations = 12) {
   TrainingRig rig(options);
   Trained trained;
-  trained.loss = rig.run(12).sums.loss();
+  trained.loss = rig.run(iterations).sums.loss();
   trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
   trained.weights = model_weights(rig);
   return trained;

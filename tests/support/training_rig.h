@@ -120,6 +120,7 @@ enum class RigInput {
 struct RigOptions {
   std::vector<std::string> devices = {"cpu"};
   std::vector<int> learners = {1};  // by device
+  int team = 1;                     // learners of a team, at most
   int most_learners = 0;            // limit for resize(), over all devices; 0: no resizing
   std::int64_t batch = 4;
   std::int64_t examples = 96;
@@ -198,6 +199,7 @@ class TrainingRig {
                                 .precision = options.precision,
                                 .without_decay = options.without_decay,
                                 .exchange = places_[d],
+                                .team = options.team,
                                 .learner = {.result_slots = scheduler::result_slots(iteration),
                                             .rule = options.rule,
                                             .clip_gradient_norm = options.clip_gradient_norm,

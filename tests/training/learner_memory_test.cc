@@ -1,5 +1,5 @@
 // Compares the memory that a learner reports with what it requests from its device.
-#include "learners/learner.h"
+#include "learners/team.h"
 
 #include <algorithm>
 #include <numeric>
@@ -60,10 +60,10 @@ double check_learner_of(const dataflow::Graph& graph, std::int64_t batch) {
   const Buffer evaluated =  // belongs to the pool, not to a learner
       device.allocate(static_cast<std::size_t>(training.parameters().elements()) * sizeof(float));
   device.allocated.clear();
-  const std::size_t expected = learners::Learner::device_bytes(device, training, inference, options);
+  const std::size_t expected = learners::Team::learner_bytes(training, inference, options);
   const double before = resident_bytes();
-  const learners::Learner learner(device, training, inference,
-                                  {.shared = {.evaluation_weights = evaluated.as<float>()}}, options);
+  const learners::Team team(device, training, inference, {.shared = {.evaluation_weights = evaluated.as<float>()}},
+                            options);
   const double taken = resident_bytes() - before;
   CHECK(std::accumulate(device.allocated.begin(), device.allocated.end(), std::size_t{0}) == expected);
   if (!kSanitized) CHECK(taken == Approx(static_cast<double>(expected)).epsilon(0.02).margin(8 << 20));

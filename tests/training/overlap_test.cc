@@ -119,19 +119,38 @@ TEST_CASE("a mini-batch that would overwrite an unread result is refused", "[tra
   RigOptions options;
   options.observer = &latch;
   TrainingRig rig(options);
-  arbalest::learners::Learner& learner = *rig.pools().front()->learners().front();
-  const arbalest::engine::StepParameters step{.learning_rate = 0.1F};
-  latch.hold("gradient");
+  const int slots = arbalest::scheduler::result_slots(options.synchronization.period);
   arbalest::learners::Ticket oldest;
-  for (int i = 0; i < arbalest::scheduler::result_slots(options.synchronization.period); ++i) {
-    arbalest::learners::Ticket ticket = learner.gradient(*rig.ring().next(), step);
-    learner.update(ticket, {});
-    if (i == 0) oldest = ticket;
+  SECTION("of a training step") {
+    arbalest::learners::Team& team = *rig.pools().front()->teams().front();
+    const auto gradient = [&](const arbalest::dataflow::Batch& batch) {
+      arbalest::learners::Ticket ticket;
+      team.gradient({&batch, 1}, {.learning_rate = 0.1F}, {&ticket, 1});
+      return ticket;
+    };
+    latch.hold("gradient");
+    for (int i = 0; i < slots; ++i) {
+      arbalest::learners::Ticket ticket = gradient(*rig.ring().next());
+      team.update({&ticket, 1}, {});
+      if (i == 0) oldest = ticket;
+    }
+    const arbalest::dataflow::Batch next = *rig.ring().next();
+    CHECK_THROWS_AS(gradient(next), arbalest::engine::Error);
+    latch.release();
+    oldest.done.synchronize();
+    CHECK_NOTHROW(gradient(next));
   }
-  const arbalest::dataflow::Batch next = *rig.ring().next();
-  CHECK_THROWS_AS(learner.gradient(next, step), arbalest::engine::Error);
-  CHECK_THROWS_AS(learner.evaluate(next, {}), arbalest::engine::Error);
-  latch.release();
-  oldest.done.synchronize();
-  CHECK_NOTHROW(learner.gradient(next, step));
+  SECTION("of an evaluation") {
+    arbalest::learners::Learner& learner = *rig.pools().front()->learners().front();
+    const arbalest::dataflow::Batch batch = *rig.ring().next();
+    latch.hold("evaluate");
+    for (int i = 0; i < slots; ++i) {
+      const arbalest::learners::Ticket ticket = learner.evaluate(batch, {});
+      if (i == 0) oldest = ticket;
+    }
+    CHECK_THROWS_AS(learner.evaluate(batch, {}), arbalest::engine::Error);
+    latch.release();
+    oldest.done.synchronize();
+    CHECK_NOTHROW(learner.evaluate(batch, {}));
+  }
 }

@@ -109,8 +109,8 @@ TEST_CASE("learners that were idle and are used again train to the same bytes as
     const arbalest::learners::Learner* second = nullptr;
     for (const int learners : {2, 1, 2}) {
       rig.resize({learners});
-      if (learners == 2 && second != nullptr && !frees) CHECK(pool.learners()[1].get() == second);
-      if (learners == 2) second = pool.learners()[1].get();
+      if (learners == 2 && second != nullptr && !frees) CHECK(pool.learners()[1] == second);
+      if (learners == 2) second = pool.learners()[1];
       if (frees) rig.pools().front()->release_idle();
       rig.run(4);
     }

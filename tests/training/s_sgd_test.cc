@@ -66,7 +66,7 @@ TwoCores two_cores_or_skip() {
   return {tests::two_devices(cores), "cpu:" + std::to_string(cores[0]) + "," + std::to_string(cores[1])};
 }
 
-std::size_t parts_of(TrainingRig& rig) { return rig.pools().front()->learners().front()->gradient_parts().size(); }
+std::size_t parts_of(TrainingRig& rig) { return rig.pools().front()->teams().front()->gradient_parts().size(); }
 
 // Checks that all learners have the same trainable weights, bit by bit.
 void check_replicas_are_equal(const RigOptions& options) {

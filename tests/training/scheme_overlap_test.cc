@@ -108,7 +108,7 @@ RigOptions reduced_in_parts(const std::vector<std::string>& devices) {
 }
 
 int parts_of(TrainingRig& rig) {
-  return static_cast<int>(rig.pools().front()->learners().front()->gradient_parts().size());
+  return static_cast<int>(rig.pools().front()->teams().front()->gradient_parts().size());
 }
 
 }  // namespace

@@ -70,6 +70,7 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                         .precision = job.training.precision,
                                         .without_decay = job.optimizer.without_decay,
                                         .exchange = places.empty() ? engine::ExchangeMember{} : places[d],
+                                        .team = job.team,
                                         .learner = {.result_slots = scheduler::result_slots(longest_iteration(job)),
                                                     .rule = job.optimizer.rule,
                                                     .clip_gradient_norm = job.optimizer.clip_gradient_norm,

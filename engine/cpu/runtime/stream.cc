@@ -154,7 +154,8 @@ void CpuStream::report(Completions& to, std::uint64_t value) {
 
 void CpuStream::drain() noexcept { wait_passed(record().position()); }
 
-void CpuStream::begin_recording() {
+void CpuStream::begin_recording(const ReplicaMemory& replicas) {
+  ARBALEST_CHECK(replicas.count == 1);
   ARBALEST_CHECK(recording_ == nullptr);
   recording_ = std::make_unique<CpuTaskGraph>();
 }

@@ -68,7 +68,7 @@ class CpuStream final : public Stream {
   Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
   void report(Completions& to, std::uint64_t value) override;
   void drain() noexcept override;
-  void begin_recording() override;
+  void begin_recording(const ReplicaMemory& replicas) override;
   std::unique_ptr<TaskGraph> end_recording() override;
 
   // Enqueues a task, or keeps it while recording. Allocates, so it is for recordings and set-up, not for steps.

@@ -58,8 +58,8 @@ class Conv2d final : public LinearOperator {
             order_ == Order::kCanonical ? output_shape_[2] * output_shape_[3] : 1};
   }
 
-  void read_input(const void* input, void* copy, cudaStream_t stream) const;
-  void deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const;
+  void read_input(const void* input, void* copy, const TeamStream& stream) const;
+  void deliver_input_gradient(const void* produced, void* gradient, const TeamStream& stream) const;
 
   const Shape input_shape_;
   const EvenlyPadded padded_;
@@ -136,7 +136,7 @@ void Conv2d::set_traits(const Conv2dSpec& spec, const PrepareOptions& options) {
   traits_.scratch_bytes = workspace_at_ + aligned(workspace);
 }
 
-void Conv2d::read_input(const void* input, void* copy, cudaStream_t stream) const {
+void Conv2d::read_input(const void* input, void* copy, const TeamStream& stream) const {
   if (pads_input_) {
     const Extent2d first{-padded_.before.height, -padded_.before.width};
     pad_or_crop(input, input_as_it_lies_, input_shape_, copy, input_as_read_, read_shape_, first, stream);
@@ -145,7 +145,7 @@ void Conv2d::read_input(const void* input, void* copy, cudaStream_t stream) cons
   }
 }
 
-void Conv2d::deliver_input_gradient(const void* produced, void* gradient, cudaStream_t stream) const {
+void Conv2d::deliver_input_gradient(const void* produced, void* gradient, const TeamStream& stream) const {
   if (pads_input_) {
     pad_or_crop(produced, input_as_read_, read_shape_, gradient, input_as_it_lies_, input_shape_, padded_.before,
                 stream);
@@ -166,7 +166,7 @@ void Conv2d::run_forward(const LinearForward& of, const StreamContext& context) 
     transpose(of.weights, weights_as_they_lie_, of.scratch, weights_as_read_, weights_shape_, context.stream);
     filters = of.scratch;
   }
-  forward_->run(context.cudnn, tensors_, {read, filters, of.output, of.scratch + workspace_at_});
+  forward_->run(context, tensors_, {read, filters, of.output, of.scratch + workspace_at_});
   finish_output(of.output, of.bias, activation_, output_rows(), context.stream);
 }
 
@@ -176,7 +176,7 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
   begin_gradient(of.output_gradient, of.output, activation_, of.bias_gradient, output_rows(),
                  reinterpret_cast<float*>(workspace), context.stream);
   void* weights_gradient = copies_weights_gradient_ ? static_cast<void*>(weights_copy) : of.weights_gradient;
-  of_weights_->run(context.cudnn, tensors_, {of.read, of.output_gradient, weights_gradient, workspace});
+  of_weights_->run(context, tensors_, {of.read, of.output_gradient, weights_gradient, workspace});
   if (copies_weights_gradient_) {
     transpose(weights_gradient, weights_as_read_, of.weights_gradient, weights_gradient_as_it_lies_, weights_shape_,
               context.stream);
@@ -187,7 +187,7 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
   }
   void* produced = copies_input_ ? of.scratch + input_at_ : of.input_gradient;
   const void* filters = copies_weights_ ? weights_copy : of.weights;
-  of_input_->run(context.cudnn, tensors_, {filters, of.output_gradient, produced, workspace});
+  of_input_->run(context, tensors_, {filters, of.output_gradient, produced, workspace});
   if (copies_input_) deliver_input_gradient(produced, of.input_gradient, context.stream);
 }
 

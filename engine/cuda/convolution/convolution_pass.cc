@@ -197,10 +197,15 @@ cudnnStatus_t ConvolutionPass::enqueue(cudnnHandle_t cudnn, const ConvolutionTen
                                       &kZero, x, on.result);
 }
 
-void ConvolutionPass::run(cudnnHandle_t cudnn, const ConvolutionTensors& tensors, const Operands& operands) const {
-  static constexpr const char* kCalls[] = {"cudnnConvolutionForward", "cudnnConvolutionBackwardFilter",
-                                           "cudnnConvolutionBackwardData"};
-  check(enqueue(cudnn, tensors, operands), kCalls[static_cast<std::size_t>(kind_)]);
+void ConvolutionPass::run(const StreamContext& context, const ConvolutionTensors& tensors,
+                          const Operands& operands) const {
+  const std::array<const char*, 3> calls = {"cudnnConvolutionForward", "cudnnConvolutionBackwardFilter",
+                                            "cudnnConvolutionBackwardData"};
+  for_each_replica(context.stream, [&](const auto& place) {
+    const Operands own{place(operands.first), place(operands.second), place(operands.result),
+                       place(operands.workspace)};
+    check(enqueue(context.cudnn, tensors, own), calls[static_cast<std::size_t>(kind_)]);
+  });
 }
 
 }  // namespace arbalest::engine::cuda

@@ -8,6 +8,7 @@
 #include "engine/cuda/convolution/algorithms.h"
 #include "engine/cuda/device/library_questions.h"
 #include "engine/cuda/kernels/descriptors.h"
+#include "engine/cuda/runtime/stream.h"
 #include "engine/ops/conv2d.h"
 
 namespace arbalest::engine::cuda {
@@ -48,8 +49,8 @@ class ConvolutionPass {
 
   std::size_t workspace_bytes() const noexcept { return workspace_; }
 
-  // Enqueues on the handle's stream.
-  void run(cudnnHandle_t cudnn, const ConvolutionTensors& tensors, const Operands& operands) const;
+  // Enqueues the pass of each replica, one after the other.
+  void run(const StreamContext& context, const ConvolutionTensors& tensors, const Operands& operands) const;
 
  private:
   cudnnStatus_t enqueue(cudnnHandle_t cudnn, const ConvolutionTensors& tensors, const Operands& operands) const;

@@ -24,7 +24,7 @@ struct Pixel {
 };
 
 template <typename From, typename To>
-__global__ void copy_pixels(const From* from, Images from_images, To* to, Images to_images, Pixel first_pixel,
+__device__ void copy_pixels(const From* from, Images from_images, To* to, Images to_images, Pixel first_pixel,
                             std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     auto rest = static_cast<std::int32_t>(i);
@@ -56,15 +56,16 @@ Images make_images(const Shape& shape, const Arrangement& arrangement) {
 
 template <typename From, typename To>
 void launch_copy(const void* from, const Images& from_images, void* to, const Images& to_images,
-                 const Pixel& first_pixel, std::int64_t elements, cudaStream_t stream) {
-  launch(copy_pixels<From, To>, blocks_for(elements), stream, static_cast<const From*>(from), from_images,
-         static_cast<To*>(to), to_images, first_pixel, elements);
+                 const Pixel& first_pixel, std::int64_t elements, const TeamStream& stream) {
+  launch<copy_pixels<From, To>>(blocks_for(elements), stream, static_cast<const From*>(from), from_images,
+                                static_cast<To*>(to), to_images, first_pixel, elements);
 }
 
 }  // namespace
 
 void pad_or_crop(const void* from, const Arrangement& from_arrangement, const Shape& from_shape, void* to,
-                 const Arrangement& to_arrangement, const Shape& to_shape, const Extent2d& first, cudaStream_t stream) {
+                 const Arrangement& to_arrangement, const Shape& to_shape, const Extent2d& first,
+                 const TeamStream& stream) {
   ARBALEST_CHECK(from_shape[0] == to_shape[0] && from_shape[1] == to_shape[1]);
   ARBALEST_CHECK(to_shape.elements() <= std::numeric_limits<std::int32_t>::max());
   const bool reads_halves = from_arrangement.dtype == DType::kBFloat16;

@@ -2,10 +2,9 @@
 // padding.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include "engine/base/shape.h"
 #include "engine/cuda/kernels/transpose.h"
+#include "engine/cuda/runtime/team_stream.h"
 #include "engine/ops/window.h"
 
 namespace arbalest::engine::cuda {
@@ -14,6 +13,7 @@ namespace arbalest::engine::cuda {
 // pixel. Conversion to bfloat16 rounds to nearest. Both tensors have the same number of examples and channels and must
 // not overlap. `first`: the pixel of `from` at the upper left corner of `to`; negative where zeros are added before.
 void pad_or_crop(const void* from, const Arrangement& from_arrangement, const Shape& from_shape, void* to,
-                 const Arrangement& to_arrangement, const Shape& to_shape, const Extent2d& first, cudaStream_t stream);
+                 const Arrangement& to_arrangement, const Shape& to_shape, const Extent2d& first,
+                 const TeamStream& stream);
 
 }  // namespace arbalest::engine::cuda

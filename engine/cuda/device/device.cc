@@ -56,14 +56,15 @@ std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) 
   CudaStream::Options created{.name = name_ + " " + options.name,
                               .role = options.role,
                               .ordinal = ordinal_,
+                              .replicas = options.replicas,
                               .graphs = graphs_,
                               .observer = observer_};
   return std::make_unique<CudaStream>(std::move(created), gate_);
 }
 
 std::size_t CudaDevice::stream_bytes(const StreamOptions& options) const {
-  if (!runs_operators(options.role)) return CudaStream::bytes(/*libraries=*/false);
-  return CudaStream::bytes(/*libraries=*/true) + questions_.handle_bytes();
+  if (!runs_operators(options.role)) return CudaStream::bytes(/*libraries=*/false, options.replicas);
+  return CudaStream::bytes(/*libraries=*/true, options.replicas) + questions_.handle_bytes();
 }
 
 std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const PrepareOptions& options) {

@@ -18,6 +18,7 @@ class CudaDevice final : public Device {
 
   const std::string& name() const noexcept override { return name_; }
   bool is_cuda() const noexcept override { return true; }
+  bool takes_teams() const noexcept override { return true; }
   int cores() const noexcept override { return 1; }
   int ordinal() const noexcept { return ordinal_; }
   std::vector<std::string> kernel_choices() const { return questions_.choices(); }

@@ -97,7 +97,7 @@ void Exchange::forward(Stream& stream, const char* label, const ForwardOperands&
                         .scratch = static_cast<float*>(operands.scratch)};
   const float* const bias = has_bias_ ? static_cast<const float*>(operands.parameters[0]) : nullptr;
   as_cuda(stream).submit(label, [this, tensors, bias](const StreamContext& context) {
-    exchange(sizes_.kind, tensors, context.stream);
+    exchange(sizes_.kind, tensors, context.stream.handle);
     finish_output(tensors.to, bias, std::nullopt, {sizes_.examples, sizes_.columns}, context.stream);
   });
 }
@@ -113,7 +113,7 @@ void Exchange::backward(Stream& stream, const char* label, const BackwardOperand
       begin_gradient(gradient, nullptr, std::nullopt, sums, {sizes_.examples, sizes_.columns}, tensors.scratch,
                      context.stream);
     }
-    if (tensors.to != nullptr) exchange(way_back(sizes_.kind), tensors, context.stream);
+    if (tensors.to != nullptr) exchange(way_back(sizes_.kind), tensors, context.stream.handle);
   });
 }
 

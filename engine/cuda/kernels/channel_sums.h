@@ -31,6 +31,12 @@ template <typename T>
 struct BlockSums {
   T* partials;         // [slices, channels]; null if there is one slice
   unsigned* arrivals;  // [tiles], zeros between kernels
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(BlockSums& of, Visitor&& visit) {
+    visit(of.partials);
+    visit(of.arrivals);
+  }
 };
 
 // Joins the values of all threads of all blocks for the kChannels channels of each column (there are `columns`

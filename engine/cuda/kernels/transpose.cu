@@ -16,7 +16,7 @@ constexpr int kTileRows = kThreads / kTile;  // rows that the block moves at onc
 // Transposes `matrices` matrices [rows, columns] to [columns, rows]. Tiles go through shared memory, so that
 // neighboring threads read and write neighboring elements.
 template <typename From, typename To>
-__global__ void transpose_matrices(const From* from, To* to, std::int64_t matrices, std::int64_t rows,
+__device__ void transpose_matrices(const From* from, To* to, std::int64_t matrices, std::int64_t rows,
                                    std::int64_t columns) {
   __shared__ float tile[kTile][kTile + 1];  // one extra column: a column's elements are in different banks
   const auto x = static_cast<int>(threadIdx.x % kTile);
@@ -41,7 +41,7 @@ __global__ void transpose_matrices(const From* from, To* to, std::int64_t matric
 }
 
 template <typename From, typename To>
-__global__ void change_type(const From* from, To* to, std::int64_t elements) {
+__device__ void change_type(const From* from, To* to, std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     elementwise::store(elementwise::load(from[i]), to[i]);
   }
@@ -49,11 +49,11 @@ __global__ void change_type(const From* from, To* to, std::int64_t elements) {
 
 template <typename From, typename To>
 void launch_copy(const void* from, void* to, const Shape& shape, Order from_order, Order to_order,
-                 cudaStream_t stream) {
+                 const TeamStream& stream) {
   const auto* source = static_cast<const From*>(from);
   auto* target = static_cast<To*>(to);
   if (from_order == to_order) {
-    launch(change_type<From, To>, blocks_for(shape.elements()), stream, source, target, shape.elements());
+    launch<change_type<From, To>>(blocks_for(shape.elements()), stream, source, target, shape.elements());
     return;
   }
   ARBALEST_CHECK(shape.rank() == 4);
@@ -62,13 +62,13 @@ void launch_copy(const void* from, void* to, const Shape& shape, Order from_orde
   const std::int64_t rows = to_last ? shape[1] : pixels;
   const std::int64_t columns = to_last ? pixels : shape[1];
   const std::int64_t tiles = shape[0] * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile);
-  launch(transpose_matrices<From, To>, std::clamp<std::int64_t>(tiles, 1, kMaxBlocks), stream, source, target, shape[0],
-         rows, columns);
+  launch<transpose_matrices<From, To>>(std::clamp<std::int64_t>(tiles, 1, kMaxBlocks), stream, source, target, shape[0],
+                                       rows, columns);
 }
 
 template <typename From>
 void launch_copy_to(DType to_type, const void* from, void* to, const Shape& shape, Order from_order, Order to_order,
-                    cudaStream_t stream) {
+                    const TeamStream& stream) {
   const auto run = to_type == DType::kBFloat16 ? launch_copy<From, BFloat16> : launch_copy<From, float>;
   run(from, to, shape, from_order, to_order, stream);
 }
@@ -76,10 +76,13 @@ void launch_copy_to(DType to_type, const void* from, void* to, const Shape& shap
 }  // namespace
 
 void transpose(const void* from, const Arrangement& from_arrangement, void* to, const Arrangement& to_arrangement,
-               const Shape& shape, cudaStream_t stream) {
+               const Shape& shape, const TeamStream& stream) {
   if (from_arrangement == to_arrangement) {
     const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_of(to_arrangement.dtype);
-    if (from != to) ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+    if (from == to) return;
+    for_each_replica(stream, [&](const auto& place) {
+      ARBALEST_CUDA(cudaMemcpyAsync(place(to), place(from), bytes, cudaMemcpyDeviceToDevice, stream.handle));
+    });
     return;
   }
   ARBALEST_CHECK(from != to);

@@ -1,10 +1,9 @@
 // Copies a tensor from one order of its elements to another, and from one type to another.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include "engine/base/shape.h"
 #include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/runtime/team_stream.h"
 
 namespace arbalest::engine::cuda {
 
@@ -21,6 +20,6 @@ inline Arrangement arrangement_of(const Layout& layout) { return {layout.dtype()
 // Enqueues a copy of `from` to `to`; conversion to bfloat16 rounds to nearest. This takes one kernel, or a plain copy
 // if the arrangements are equal, or nothing if the addresses are equal, too. The tensors must not overlap otherwise.
 void transpose(const void* from, const Arrangement& from_arrangement, void* to, const Arrangement& to_arrangement,
-               const Shape& shape, cudaStream_t stream);
+               const Shape& shape, const TeamStream& stream);
 
 }  // namespace arbalest::engine::cuda

@@ -60,7 +60,7 @@ __device__ std::int32_t rank_of_lane(const T* logits, std::int64_t classes, std:
 // blocks[block] = counts of the block's examples. With a single block these are the result.
 // `T`: type of the logits.
 template <typename T>
-__global__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
+__device__ void count_correct(const T* logits, const std::int32_t* labels, std::int64_t examples, std::int64_t classes,
                               Tops tops, Counts* blocks, float* result) {
   __shared__ std::int32_t ranks[kBlockRows][kRowLanes];
   Counts counts{};
@@ -86,7 +86,7 @@ __global__ void count_correct(const T* logits, const std::int32_t* labels, std::
 }
 
 // `count`: as in Tops.
-__global__ void sum_correct(const Counts* blocks, std::int64_t block_count, std::int32_t count, float* result) {
+__device__ void sum_correct(const Counts* blocks, std::int64_t block_count, std::int32_t count, float* result) {
   Counts counts{};
   for (std::int64_t i = threadIdx.x; i < block_count; i += kThreads) {
     for_tops(count, [&](int k) { counts.of[k] += blocks[i].of[k]; });
@@ -114,9 +114,9 @@ std::unique_ptr<Operator> make_accuracy(const AccuracySpec& spec) {
     auto* of_blocks = reinterpret_cast<Counts*>(context.partials);
     const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
     auto* result = static_cast<float*>(addresses.output);
-    launch(count_correct<T>, blocks, context.stream, static_cast<const T*>(addresses.input), labels, examples, classes,
-           tops, of_blocks, result);
-    if (blocks > 1) launch(sum_correct, 1, context.stream, of_blocks, blocks, tops.count, result);
+    launch<count_correct<T>>(blocks, context.stream, static_cast<const T*>(addresses.input), labels, examples, classes,
+                             tops, of_blocks, result);
+    if (blocks > 1) launch<sum_correct>(1, context.stream, of_blocks, blocks, tops.count, result);
   };
 
   OperatorTraits traits;

@@ -12,7 +12,7 @@ namespace {
 
 // Below, `T` is the type of the elements.
 template <typename Function, typename T>
-__global__ void activate(Function f, const T* input, T* output, std::int64_t elements) {
+__device__ void activate(Function f, const T* input, T* output, std::int64_t elements) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     Floats<kNumbers> values = load_group<kNumbers>(input, group);
     for (int n = 0; n < kNumbers; ++n) values.at[n] = f.output(values.at[n]);
@@ -22,7 +22,7 @@ __global__ void activate(Function f, const T* input, T* output, std::int64_t ele
 
 //   read: the input or the output, as the function's derivative requires
 template <typename Function, typename T>
-__global__ void activate_backward(Function f, const T* read, const T* output_gradient, T* input_gradient,
+__device__ void activate_backward(Function f, const T* read, const T* output_gradient, T* input_gradient,
                                   std::int64_t elements) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     const Floats<kNumbers> values = load_group<kNumbers>(read, group);
@@ -39,8 +39,8 @@ std::unique_ptr<Operator> make_activation(Function f, const Layout& tensor, cons
   traits.output = tensor;
   traits.in_place_forward = !Function::kReadsInput || options.mode == OperatorMode::kInference;
   const auto forward = [f, elements](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(activate<Function, T>, blocks_for_groups<kWide<T>>(elements), context.stream, f,
-           static_cast<const T*>(addresses.input), static_cast<T*>(addresses.output), elements);
+    launch<activate<Function, T>>(blocks_for_groups<kWide<T>>(elements), context.stream, f,
+                                  static_cast<const T*>(addresses.input), static_cast<T*>(addresses.output), elements);
   };
   if (options.mode == OperatorMode::kInference) {
     return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
@@ -52,9 +52,10 @@ std::unique_ptr<Operator> make_activation(Function f, const Layout& tensor, cons
   KernelOperator::Backward backward;
   if (options.input_gradient) {
     backward = [f, elements](const BackwardAddresses& addresses, const StreamContext& context) {
-      launch(activate_backward<Function, T>, blocks_for_groups<kWide<T>>(elements), context.stream, f,
-             static_cast<const T*>(Function::kReadsInput ? addresses.input : addresses.output),
-             static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), elements);
+      launch<activate_backward<Function, T>>(
+          blocks_for_groups<kWide<T>>(elements), context.stream, f,
+          static_cast<const T*>(Function::kReadsInput ? addresses.input : addresses.output),
+          static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), elements);
     };
   }
   return std::make_unique<KernelOperator>(std::move(traits), forward, std::move(backward));

@@ -11,7 +11,7 @@ namespace {
 
 // Below, `T` is the type of the elements. Tensors may share a buffer.
 template <typename T>
-__global__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool relu) {
+__device__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool relu) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     Floats<kNumbers> values = load_group<kNumbers>(a, group) + load_group<kNumbers>(b, group);
     if (relu) {
@@ -23,7 +23,7 @@ __global__ void add(const T* a, const T* b, T* sum, std::int64_t elements, bool 
 
 // `output`: null without ReLU. `another`: null if only one gradient is written.
 template <typename T>
-__global__ void add_backward(const T* arriving, const T* output, T* gradient, T* another, std::int64_t elements) {
+__device__ void add_backward(const T* arriving, const T* output, T* gradient, T* another, std::int64_t elements) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     Floats<kNumbers> values = load_group<kNumbers>(arriving, group);
     if (output != nullptr) {
@@ -50,14 +50,14 @@ class Add final : public MultiInputOperator {
   }
 
  private:
-  void join(const std::vector<const void*>& inputs, void* output, cudaStream_t stream) const override {
+  void join(const std::vector<const void*>& inputs, void* output, const TeamStream& stream) const override {
     const auto run = dtype() == DType::kBFloat16 ? &Add::launch_add<BFloat16> : &Add::launch_add<float>;
     (this->*run)(inputs[0], inputs[1], output, stream);
   }
 
   // The gradients of inputs that are not copied may share one address, possibly the output gradient's.
   void split(const void* arriving, const void* output, const std::vector<void*>& gradients,
-             cudaStream_t stream) const override {
+             const TeamStream& stream) const override {
     void* first = gradients[0] != nullptr ? gradients[0] : gradients[1];
     void* second = gradients[1] != first ? gradients[1] : nullptr;
     if (!relu_ && first == arriving) first = std::exchange(second, nullptr);
@@ -67,15 +67,16 @@ class Add final : public MultiInputOperator {
   }
 
   template <typename T>
-  void launch_add(const void* a, const void* b, void* sum, cudaStream_t stream) const {
-    launch(add<T>, blocks_for_groups<kWide<T>>(elements_), stream, static_cast<const T*>(a), static_cast<const T*>(b),
-           static_cast<T*>(sum), elements_, relu_);
+  void launch_add(const void* a, const void* b, void* sum, const TeamStream& stream) const {
+    launch<add<T>>(blocks_for_groups<kWide<T>>(elements_), stream, static_cast<const T*>(a), static_cast<const T*>(b),
+                   static_cast<T*>(sum), elements_, relu_);
   }
 
   template <typename T>
-  void launch_backward(const void* arriving, const void* output, void* first, void* second, cudaStream_t stream) const {
-    launch(add_backward<T>, blocks_for_groups<kWide<T>>(elements_), stream, static_cast<const T*>(arriving),
-           static_cast<const T*>(output), static_cast<T*>(first), static_cast<T*>(second), elements_);
+  void launch_backward(const void* arriving, const void* output, void* first, void* second,
+                       const TeamStream& stream) const {
+    launch<add_backward<T>>(blocks_for_groups<kWide<T>>(elements_), stream, static_cast<const T*>(arriving),
+                            static_cast<const T*>(output), static_cast<T*>(first), static_cast<T*>(second), elements_);
   }
 
   const std::int64_t elements_;

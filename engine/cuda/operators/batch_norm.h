@@ -4,7 +4,9 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/channel_rows.h"
+#include "engine/cuda/runtime/team_stream.h"
 #include "engine/cuda/kernels/channel_sums.h"
+#include "engine/cuda/runtime/team_stream.h"
 
 namespace arbalest::engine::cuda {
 
@@ -19,6 +21,14 @@ struct MeasuredStatistics {
   BatchStatistics batch;
   float* mean;
   float* unbiased;  // unbiased variance
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(MeasuredStatistics& of, Visitor&& visit) {
+    visit(of.batch.mean);
+    visit(of.batch.inverse);
+    visit(of.mean);
+    visit(of.unbiased);
+  }
 };
 
 // Parameters and statistics; [channels] each. `inverse` is set for the mini-batch's statistics, `variance` for the
@@ -31,12 +41,27 @@ struct NormTerms {
   const float* variance;
   float epsilon;
   std::int32_t relu;  // 1 or 0
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(NormTerms& of, Visitor&& visit) {
+    visit(of.scale);
+    visit(of.shift);
+    visit(of.mean);
+    visit(of.inverse);
+    visit(of.variance);
+  }
 };
 
 // [channels] each. scale: the sum of dy times the normalized x. shift: the sum of dy.
 struct NormGradients {
   float* scale;
   float* shift;
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(NormGradients& of, Visitor&& visit) {
+    visit(of.scale);
+    visit(of.shift);
+  }
 };
 
 // Count, mean and sum of squared distances of some numbers of a channel. They are joined as in Chan, Golub and LeVeque
@@ -71,12 +96,12 @@ std::size_t norm_partial_bytes(const Geometry& of, std::size_t element_size);
 
 template <typename T>
 void measure(const T* input, const Geometry& of, float epsilon, const MeasuredStatistics& target,
-             const BlockSums<Moments>& shared, cudaStream_t stream);
+             const BlockSums<Moments>& shared, const TeamStream& stream);
 
 // output = max(0, y + addend), or y without ReLU. `addend` may be null.
 template <typename T>
 void normalize(const T* input, const T* addend, T* output, const Geometry& of, const NormTerms& terms,
-               cudaStream_t stream);
+               const TeamStream& stream);
 
 // For a batch norm with an addend: `output` shows where ReLU was active. `gradient` receives the gradient before ReLU;
 // it may be the buffer of the output's gradient. Both are null without an addend.
@@ -84,18 +109,24 @@ template <typename T>
 struct NormAddition {
   const T* output = nullptr;
   T* gradient = nullptr;
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(NormAddition& of, Visitor&& visit) {
+    visit(of.output);
+    visit(of.gradient);
+  }
 };
 
 template <typename T>
 void sum_gradients(const T* input, const T* output_gradient, const NormAddition<T>& addition, const Geometry& of,
                    const NormTerms& terms, const NormGradients& target, const BlockSums<GradientSums>& shared,
-                   cudaStream_t stream);
+                   const TeamStream& stream);
 
 // dx = scale / sqrt(v + epsilon) (dy - mean of dy - n mean of (dy n)), where n is the normalized x; if the statistics
 // are constant: dx = scale / sqrt(v + epsilon) dy. `input_gradient` may be `output_gradient`.
 template <typename T>
 void find_input_gradient(const T* input, const T* output_gradient, T* input_gradient, const Geometry& of,
                          const NormTerms& terms, const NormGradients& sums, bool constant_statistics,
-                         cudaStream_t stream);
+                         const TeamStream& stream);
 
 }  // namespace arbalest::engine::cuda

@@ -41,7 +41,7 @@ struct GroupTerms {
 };
 
 template <typename G>
-__global__ void measure_channels(const typename G::Element* input, const Geometry of, const ColumnCut cut,
+__device__ void measure_channels(const typename G::Element* input, const Geometry of, const ColumnCut cut,
                                  float epsilon, const MeasuredStatistics target, const BlockSums<Moments> shared) {
   const ColumnPlace at(cut);
   Moments moments[G::kChannels] = {};
@@ -77,7 +77,7 @@ __global__ void measure_channels(const typename G::Element* input, const Geometr
 }
 
 template <typename G>
-__global__ void normalize_channels(const typename G::Element* input, const typename G::Element* addend,
+__device__ void normalize_channels(const typename G::Element* input, const typename G::Element* addend,
                                    typename G::Element* output, const Geometry of, const NormTerms terms) {
   for_elements(of, [&](std::int64_t i, std::int64_t column) {
     const GroupTerms<G::kChannels> of_group(terms, column);
@@ -98,7 +98,7 @@ __global__ void normalize_channels(const typename G::Element* input, const typen
 }
 
 template <typename G>
-__global__ void sum_channel_gradients(const typename G::Element* input, const typename G::Element* output_gradient,
+__device__ void sum_channel_gradients(const typename G::Element* input, const typename G::Element* output_gradient,
                                       const NormAddition<typename G::Element> addition, const Geometry of,
                                       const ColumnCut cut, const NormTerms terms, const NormGradients target,
                                       const BlockSums<GradientSums> shared) {
@@ -133,7 +133,7 @@ __global__ void sum_channel_gradients(const typename G::Element* input, const ty
 }
 
 template <typename G>
-__global__ void find_group_gradient(const typename G::Element* input, const typename G::Element* output_gradient,
+__device__ void find_group_gradient(const typename G::Element* input, const typename G::Element* output_gradient,
                                     typename G::Element* input_gradient, const Geometry of, const NormTerms terms,
                                     const NormGradients sums, const float share) {
   for_elements(of, [&](std::int64_t i, std::int64_t column) {
@@ -172,53 +172,53 @@ std::size_t norm_partial_bytes(const Geometry& of, std::size_t element_size) {
 
 template <typename T>
 void measure(const T* input, const Geometry& of, float epsilon, const MeasuredStatistics& target,
-             const BlockSums<Moments>& shared, cudaStream_t stream) {
+             const BlockSums<Moments>& shared, const TeamStream& stream) {
   with_groups<T>(of, [&]<typename G>(G, const Geometry& groups) {
     const ColumnCut cut = cut_of<G>(groups);
-    launch(measure_channels<G>, cut.blocks(), stream, input, groups, cut, epsilon, target, shared);
+    launch<measure_channels<G>>(cut.blocks(), stream, input, groups, cut, epsilon, target, shared);
   });
 }
 
 template <typename T>
 void normalize(const T* input, const T* addend, T* output, const Geometry& of, const NormTerms& terms,
-               cudaStream_t stream) {
+               const TeamStream& stream) {
   with_groups<T>(of, [&]<typename G>(G, const Geometry& groups) {
-    launch(normalize_channels<G>, blocks_for(groups.rows * groups.channels), stream, input, addend, output, groups,
-           terms);
+    launch<normalize_channels<G>>(blocks_for(groups.rows * groups.channels), stream, input, addend, output, groups,
+                                  terms);
   });
 }
 
 template <typename T>
 void sum_gradients(const T* input, const T* output_gradient, const NormAddition<T>& addition, const Geometry& of,
                    const NormTerms& terms, const NormGradients& target, const BlockSums<GradientSums>& shared,
-                   cudaStream_t stream) {
+                   const TeamStream& stream) {
   with_groups<T>(of, [&]<typename G>(G, const Geometry& groups) {
     const ColumnCut cut = cut_of<G>(groups);
-    launch(sum_channel_gradients<G>, cut.blocks(), stream, input, output_gradient, addition, groups, cut, terms, target,
-           shared);
+    launch<sum_channel_gradients<G>>(cut.blocks(), stream, input, output_gradient, addition, groups, cut, terms, target,
+                                     shared);
   });
 }
 
 template <typename T>
 void find_input_gradient(const T* input, const T* output_gradient, T* input_gradient, const Geometry& of,
                          const NormTerms& terms, const NormGradients& sums, bool constant_statistics,
-                         cudaStream_t stream) {
+                         const TeamStream& stream) {
   with_groups<T>(of, [&]<typename G>(G, const Geometry& groups) {
     const auto numbers = static_cast<float>(groups.rows * (G::kNumbers / G::kChannels));
     const float share = constant_statistics ? 0.0F : 1.0F / numbers;  // of a sum in its mean
-    launch(find_group_gradient<G>, blocks_for(groups.rows * groups.channels), stream, input, output_gradient,
-           input_gradient, groups, terms, sums, share);
+    launch<find_group_gradient<G>>(blocks_for(groups.rows * groups.channels), stream, input, output_gradient,
+                                   input_gradient, groups, terms, sums, share);
   });
 }
 
 #define ARBALEST_INSTANTIATE(T)                                                                                      \
   template void measure(const T*, const Geometry&, float, const MeasuredStatistics&, const BlockSums<Moments>&,      \
-                        cudaStream_t);                                                                               \
-  template void normalize(const T*, const T*, T*, const Geometry&, const NormTerms&, cudaStream_t);                  \
+                        const TeamStream&);                                                                               \
+  template void normalize(const T*, const T*, T*, const Geometry&, const NormTerms&, const TeamStream&);                  \
   template void sum_gradients(const T*, const T*, const NormAddition<T>&, const Geometry&, const NormTerms&,         \
-                              const NormGradients&, const BlockSums<GradientSums>&, cudaStream_t);                   \
+                              const NormGradients&, const BlockSums<GradientSums>&, const TeamStream&);                   \
   template void find_input_gradient(const T*, const T*, T*, const Geometry&, const NormTerms&, const NormGradients&, \
-                                    bool, cudaStream_t);
+                                    bool, const TeamStream&);
 ARBALEST_INSTANTIATE(float)
 ARBALEST_INSTANTIATE(BFloat16)
 #undef ARBALEST_INSTANTIATE

@@ -45,7 +45,7 @@ void with_element(DType dtype, const Body& body) {
 
 // Below, `T` is the type of output and gradient.
 template <typename Function, typename T>
-__global__ void finish(Function f, T* values, const float* bias, const Geometry of) {
+__device__ void finish(Function f, T* values, const float* bias, const Geometry of) {
   for_elements(of, [&](std::int64_t i, std::int64_t channel) {
     const float value = load(values[i]);
     store(f.output(bias == nullptr ? value : value + bias[channel]), values[i]);
@@ -63,7 +63,7 @@ __device__ float gradient_at(const Function& f, T* gradient, const T* output, st
 }
 
 template <typename Function, typename T>
-__global__ void differentiate(Function f, T* gradient, const T* output, std::int64_t elements) {
+__device__ void differentiate(Function f, T* gradient, const T* output, std::int64_t elements) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     gradient_at(f, gradient, output, i);
   }
@@ -71,7 +71,7 @@ __global__ void differentiate(Function f, T* gradient, const T* output, std::int
 
 // sums[slice, c] = sum over the slice's rows of gradient_at(r, c).
 template <typename Function, typename T>
-__global__ void sum_slices(Function f, T* gradient, const T* output, float* sums, const Geometry of,
+__device__ void sum_slices(Function f, T* gradient, const T* output, float* sums, const Geometry of,
                            const ColumnCut cut) {
   __shared__ float of_thread[kThreads];
   const ColumnPlace at(cut);
@@ -92,43 +92,43 @@ __global__ void sum_slices(Function f, T* gradient, const T* output, float* sums
 
 template <typename T>
 void begin_gradient_of(T* gradient, const T* output, std::optional<ActivationFunction> f, float* sums, const Rows& of,
-                       float* partials, cudaStream_t stream) {
+                       float* partials, const TeamStream& stream) {
   if (sums == nullptr) {
     if (!f.has_value()) return;
     const std::int64_t elements = of.rows * of.channels;
     with_function(*f, [&](auto function) {
-      launch(differentiate<decltype(function), T>, blocks_for(elements), stream, function, gradient, output, elements);
+      launch<differentiate<decltype(function), T>>(blocks_for(elements), stream, function, gradient, output, elements);
     });
     return;
   }
   const ColumnCut cut = cut_for(of);
   with_function_or_none(f, [&](auto function) {
-    launch(sum_slices<decltype(function), T>, cut.blocks(), stream, function, gradient, output,
-           cut.slices == 1 ? sums : partials, geometry_of(of), cut);
+    launch<sum_slices<decltype(function), T>>(cut.blocks(), stream, function, gradient, output,
+                                              cut.slices == 1 ? sums : partials, geometry_of(of), cut);
   });
   if (cut.slices == 1) return;
   const ColumnCut whole = cut.whole();
-  launch(sum_slices<Identity, float>, whole.blocks(), stream, Identity{}, partials, static_cast<const float*>(nullptr),
-         sums, Geometry{cut.slices, of.channels, 1}, whole);
+  launch<sum_slices<Identity, float>>(whole.blocks(), stream, Identity{}, partials, static_cast<const float*>(nullptr),
+                                      sums, Geometry{cut.slices, of.channels, 1}, whole);
 }
 
 }  // namespace
 
 void finish_output(void* values, const float* bias, std::optional<ActivationFunction> f, const Rows& of,
-                   cudaStream_t stream) {
+                   const TeamStream& stream) {
   if (bias == nullptr && !f.has_value()) return;
   const std::int64_t elements = of.rows * of.channels;
   with_element(of.dtype, [&](auto element) {
     using T = decltype(element);
     with_function_or_none(f, [&](auto function) {
-      launch(finish<decltype(function), T>, blocks_for(elements), stream, function, static_cast<T*>(values), bias,
-             geometry_of(of));
+      launch<finish<decltype(function), T>>(blocks_for(elements), stream, function, static_cast<T*>(values), bias,
+                                            geometry_of(of));
     });
   });
 }
 
 void begin_gradient(void* gradient, const void* output, std::optional<ActivationFunction> f, float* sums,
-                    const Rows& of, float* partials, cudaStream_t stream) {
+                    const Rows& of, float* partials, const TeamStream& stream) {
   with_element(of.dtype, [&](auto element) {
     using T = decltype(element);
     begin_gradient_of(static_cast<T*>(gradient), static_cast<const T*>(output), f, sums, of, partials, stream);

@@ -16,7 +16,7 @@ struct Columns {
 
 // Copies rows x columns elements from one matrix to another.
 template <typename T>
-__global__ void copy_columns(const T* from, Columns source, T* to, Columns target, std::int64_t rows,
+__device__ void copy_columns(const T* from, Columns source, T* to, Columns target, std::int64_t rows,
                              std::int64_t columns) {
   for (std::int64_t i = first_element(); i < rows * columns; i += element_step()) {
     const std::int64_t row = i / columns;
@@ -35,7 +35,7 @@ class Concat final : public MultiInputOperator {
         width_(output.elements() / rows_) {}
 
  private:
-  void join(const std::vector<const void*>& inputs, void* output, cudaStream_t stream) const override {
+  void join(const std::vector<const void*>& inputs, void* output, const TeamStream& stream) const override {
     std::int64_t first = 0;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       const std::int64_t columns = shape(k).elements() / rows_;
@@ -45,7 +45,7 @@ class Concat final : public MultiInputOperator {
   }
 
   void split(const void* arriving, const void* /*output*/, const std::vector<void*>& gradients,
-             cudaStream_t stream) const override {
+             const TeamStream& stream) const override {
     std::int64_t first = 0;
     for (std::size_t k = 0; k < gradients.size(); ++k) {
       const std::int64_t columns = shape(k).elements() / rows_;
@@ -55,14 +55,14 @@ class Concat final : public MultiInputOperator {
   }
 
   void copy(const void* from, const Columns& source, void* to, const Columns& target, std::int64_t columns,
-            cudaStream_t stream) const {
+            const TeamStream& stream) const {
     const std::int64_t blocks = blocks_for(rows_ * columns);
     if (dtype() == DType::kBFloat16) {
-      launch(copy_columns<BFloat16>, blocks, stream, static_cast<const BFloat16*>(from), source,
-             static_cast<BFloat16*>(to), target, rows_, columns);
+      launch<copy_columns<BFloat16>>(blocks, stream, static_cast<const BFloat16*>(from), source,
+                                     static_cast<BFloat16*>(to), target, rows_, columns);
     } else {
-      launch(copy_columns<float>, blocks, stream, static_cast<const float*>(from), source, static_cast<float*>(to),
-             target, rows_, columns);
+      launch<copy_columns<float>>(blocks, stream, static_cast<const float*>(from), source, static_cast<float*>(to),
+                                  target, rows_, columns);
     }
   }
 

@@ -39,14 +39,17 @@ Arithmetic arithmetic_of(Precision precision) {
 
 // product[rows, columns] = a[rows, inner] * b[inner, columns]. cuBLAS is column-major and sees each matrix transposed,
 // so the call passes b first and then a.
-void multiply(cublasHandle_t cublas, const Arithmetic& in, const Matrix& a, const Matrix& b, void* product,
+// One call for each replica, so that each gets the bits that it gets alone.
+void multiply(const StreamContext& context, const Arithmetic& in, const Matrix& a, const Matrix& b, void* product,
               cudaDataType product_type, int rows, int columns, int inner) {
   constexpr float kOne = 1.0F;
   constexpr float kZero = 0.0F;
   const auto operation = [](const Matrix& of) { return of.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; };
-  ARBALEST_CUDA(cublasGemmEx(cublas, operation(b), operation(a), columns, rows, inner, &kOne, b.data, in.type,
-                             b.columns, a.data, in.type, a.columns, &kZero, product, product_type, columns, in.compute,
-                             CUBLAS_GEMM_DEFAULT));
+  for_each_replica(context.stream, [&](const auto& place) {
+    ARBALEST_CUDA(cublasGemmEx(context.cublas, operation(b), operation(a), columns, rows, inner, &kOne, place(b.data),
+                               in.type, b.columns, place(a.data), in.type, a.columns, &kZero, place(product),
+                               product_type, columns, in.compute, CUBLAS_GEMM_DEFAULT));
+  });
 }
 
 class Dense final : public LinearOperator {
@@ -103,20 +106,20 @@ void Dense::run_forward(const LinearForward& of, const StreamContext& context) c
     transpose(of.input, input_as_it_lies_, copy, input_as_read_, images_, context.stream);
     read = copy;
   }
-  multiply(context.cublas, arithmetic_, {read, features_}, {of.weights, features_, true}, of.output, arithmetic_.type,
-           batch_, units_, features_);
+  multiply(context, arithmetic_, {read, features_}, {of.weights, features_, true}, of.output, arithmetic_.type, batch_,
+           units_, features_);
   finish_output(of.output, of.bias, activation_, output_rows(), context.stream);
 }
 
 void Dense::run_backward(const LinearBackward& of, const StreamContext& context) const {
   begin_gradient(of.output_gradient, of.output, activation_, of.bias_gradient, output_rows(),
                  reinterpret_cast<float*>(of.scratch + partials_at_), context.stream);
-  multiply(context.cublas, arithmetic_, {of.output_gradient, units_, true}, {of.read, features_}, of.weights_gradient,
+  multiply(context, arithmetic_, {of.output_gradient, units_, true}, {of.read, features_}, of.weights_gradient,
            CUDA_R_32F, units_, features_, batch_);
   if (of.input_gradient == nullptr) return;
   void* produced = copies() ? of.scratch : of.input_gradient;
-  multiply(context.cublas, arithmetic_, {of.output_gradient, units_}, {of.weights, features_}, produced,
-           arithmetic_.type, batch_, features_, units_);
+  multiply(context, arithmetic_, {of.output_gradient, units_}, {of.weights, features_}, produced, arithmetic_.type,
+           batch_, features_, units_);
   if (copies()) transpose(produced, input_as_read_, of.input_gradient, input_as_it_lies_, images_, context.stream);
 }
 

@@ -16,7 +16,7 @@ using elementwise::store;
 
 // Elements in canonical order, four at a time. `target` may be `source`.
 template <typename T>
-__global__ void mask_quads(const T* source, T* target, std::int64_t elements, const StepParameters* step,
+__device__ void mask_quads(const T* source, T* target, std::int64_t elements, const StepParameters* step,
                            elementwise::DropoutConstants constants) {
   const elementwise::DropoutMask mask{step->seed, step->task, constants};
   for (std::int64_t quad = first_element(); 4 * quad < elements; quad += element_step()) {
@@ -30,7 +30,7 @@ __global__ void mask_quads(const T* source, T* target, std::int64_t elements, co
 
 // Elements with channels last, one at a time. Words are computed four times, but memory is accessed in order.
 template <typename T>
-__global__ void mask_channels_last(const T* source, T* target, std::int64_t elements, std::int64_t channels,
+__device__ void mask_channels_last(const T* source, T* target, std::int64_t elements, std::int64_t channels,
                                    std::int64_t pixels, const StepParameters* step,
                                    elementwise::DropoutConstants constants) {
   const elementwise::DropoutMask mask{step->seed, step->task, constants};
@@ -46,7 +46,7 @@ __global__ void mask_channels_last(const T* source, T* target, std::int64_t elem
 }
 
 // A block of columns, by the numbers that its elements have in the whole tensors (ops/dropout.h). [rows, width]
-__global__ void mask_columns(const float* source, float* target, std::int64_t rows, std::int64_t width,
+__device__ void mask_columns(const float* source, float* target, std::int64_t rows, std::int64_t width,
                              ColumnBlock block, const StepParameters* step, elementwise::DropoutConstants constants) {
   const std::int64_t examples = rows / block.ranks;
   for (std::int64_t i = first_element(); i < rows * width; i += element_step()) {
@@ -72,10 +72,10 @@ class Masking {
         constants_(elementwise::dropout_constants(spec.layer, spec.ratio)) {}
 
   // Enqueues target = source under the mask of the running step.
-  void enqueue(const void* source, void* target, const StepParameters* step, cudaStream_t stream) const {
+  void enqueue(const void* source, void* target, const StepParameters* step, const TeamStream& stream) const {
     if (block_) {
-      launch(mask_columns, blocks_for(shape_.elements()), stream, static_cast<const float*>(source),
-             static_cast<float*>(target), shape_[0], shape_[1], *block_, step, constants_);
+      launch<mask_columns>(blocks_for(shape_.elements()), stream, static_cast<const float*>(source),
+                           static_cast<float*>(target), shape_[0], shape_[1], *block_, step, constants_);
     } else if (is_bfloat16_) {
       enqueue_of(static_cast<const BFloat16*>(source), static_cast<BFloat16*>(target), step, stream);
     } else {
@@ -85,13 +85,13 @@ class Masking {
 
  private:
   template <typename T>
-  void enqueue_of(const T* from, T* to, const StepParameters* step, cudaStream_t stream) const {
+  void enqueue_of(const T* from, T* to, const StepParameters* step, const TeamStream& stream) const {
     const std::int64_t elements = shape_.elements();
     if (channels_last_) {
-      launch(mask_channels_last<T>, blocks_for(elements), stream, from, to, elements, shape_[1], shape_[2] * shape_[3],
-             step, constants_);
+      launch<mask_channels_last<T>>(blocks_for(elements), stream, from, to, elements, shape_[1], shape_[2] * shape_[3],
+                                    step, constants_);
     } else {
-      launch(mask_quads<T>, blocks_for((elements + 3) / 4), stream, from, to, elements, step, constants_);
+      launch<mask_quads<T>>(blocks_for((elements + 3) / 4), stream, from, to, elements, step, constants_);
     }
   }
 
@@ -114,8 +114,10 @@ std::unique_ptr<Operator> make_operator(const DropoutSpec& spec, const PrepareOp
   if (options.mode == OperatorMode::kInference) {
     const auto copy = [bytes = spec.input.bytes()](const ForwardAddresses& addresses, const StreamContext& context) {
       if (addresses.output == addresses.input) return;
-      ARBALEST_CUDA(
-          cudaMemcpyAsync(addresses.output, addresses.input, bytes, cudaMemcpyDeviceToDevice, context.stream));
+      for_each_replica(context.stream, [&](const auto& place) {
+        ARBALEST_CUDA(cudaMemcpyAsync(place(addresses.output), place(addresses.input), bytes, cudaMemcpyDeviceToDevice,
+                                      context.stream.handle));
+      });
     };
     return std::make_unique<KernelOperator>(std::move(traits), copy, nullptr);
   }

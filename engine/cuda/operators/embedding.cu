@@ -19,6 +19,11 @@ struct Ids {
   std::int64_t column;
 
   __device__ std::int32_t at(std::int64_t n) const { return ids[n * columns + column]; }
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(Ids& of, Visitor&& visit) {
+    visit(of.ids);
+  }
 };
 
 struct Table {
@@ -29,7 +34,7 @@ struct Table {
 };
 
 // An id without a row gives NaN: a kernel has no other way to report it.
-__global__ void look_up(Ids ids, Table table, const float* weights, float* output) {
+__device__ void look_up(Ids ids, Table table, const float* weights, float* output) {
   for (std::int64_t i = first_element(); i < ids.examples * table.width; i += element_step()) {
     const std::int64_t n = i / table.width;
     const std::int32_t id = ids.at(n);
@@ -47,7 +52,7 @@ __device__ std::int32_t earlier_of_lane(const Ids& ids, std::int64_t n, int lane
 
 // The lanes of an id's first example in the mini-batch add up the gradients of all its examples, in the order of the
 // mini-batch. `gradient` is zero before the call.
-__global__ void add_rows(Ids ids, Table table, const float* arriving, float* gradient) {
+__device__ void add_rows(Ids ids, Table table, const float* arriving, float* gradient) {
   __shared__ std::int32_t earlier[kBlockRows][kRowLanes];
   for_rows(ids.examples, [&](const RowPlace& at) {
     const auto [n, slot, lane] = at;
@@ -82,7 +87,7 @@ class Embedding final : public Operator {
     const auto* weights = static_cast<const float*>(operands.parameters[0]);
     auto* output = static_cast<float*>(operands.output);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      launch(look_up, blocks_for(examples_ * table_.width), context.stream, ids, table_, weights, output);
+      launch<look_up>(blocks_for(examples_ * table_.width), context.stream, ids, table_, weights, output);
     });
   }
 
@@ -91,8 +96,10 @@ class Embedding final : public Operator {
     const auto* arriving = static_cast<const float*>(operands.output_gradient);
     auto* gradient = static_cast<float*>(operands.parameter_gradients[0]);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      ARBALEST_CUDA(cudaMemsetAsync(gradient, 0, traits_.parameters[0].bytes(), context.stream));
-      launch(add_rows, blocks_of_rows(examples_), context.stream, ids, table_, arriving, gradient);
+      for_each_replica(context.stream, [&](const auto& place) {
+        ARBALEST_CUDA(cudaMemsetAsync(place(gradient), 0, traits_.parameters[0].bytes(), context.stream.handle));
+      });
+      launch<add_rows>(blocks_of_rows(examples_), context.stream, ids, table_, arriving, gradient);
     });
   }
 

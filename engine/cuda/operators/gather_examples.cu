@@ -4,6 +4,21 @@
 #include "engine/cuda/runtime/flat_tasks.h"
 #include "engine/elementwise/augmentation.h"
 
+namespace arbalest::engine {
+
+template <typename Visitor>
+__host__ __device__ constexpr void visit_addresses(GatherExamples& of, Visitor&& visit) {
+  visit(of.pixels);
+  visit(of.classes);
+  visit(of.normalized);
+  visit(of.indices);
+  visit(of.images);
+  visit(of.labels);
+  visit(of.step);
+}
+
+}  // namespace arbalest::engine
+
 namespace arbalest::engine::cuda {
 
 namespace {
@@ -18,7 +33,7 @@ __device__ float4 normalize(const float* normalized, uchar4 pixels) {
 
 // Converts Pixels (one or four pixels) to Values. `area`: number of Values per channel of an image.
 template <typename Pixels, typename Values>
-__global__ void gather(const GatherExamples task, std::int64_t area) {
+__device__ void gather(const GatherExamples task, std::int64_t area) {
   __shared__ float shared[kSharedChannels * kBytes];
   const int channels = static_cast<int>(task.channels);
   for (int i = static_cast<int>(threadIdx.x); i < kBytes * channels && i < kBytes * kSharedChannels; i += kThreads) {
@@ -44,7 +59,7 @@ __global__ void gather(const GatherExamples task, std::int64_t area) {
 }
 
 // Each block writes the image of one row.
-__global__ void gather_augmented(const GatherExamples task) {
+__device__ void gather_augmented(const GatherExamples task) {
   const std::int64_t row = blockIdx.x;
   const std::int64_t example = task.indices[row];
   const elementwise::ImageSize size{static_cast<std::int32_t>(task.height), static_cast<std::int32_t>(task.width)};
@@ -75,14 +90,18 @@ __global__ void gather_augmented(const GatherExamples task) {
 
 void run_flat(const GatherExamples& task, const StreamContext& context) {
   if (task.augmentation.changes_images()) {
-    launch(gather_augmented, task.batch, context.stream, task);
+    launch<gather_augmented>(task.batch, context.stream, task);
     return;
   }
   constexpr std::int64_t kVector = 4;
   const bool vectors = area_of(task) % kVector == 0;
   const std::int64_t area = vectors ? area_of(task) / kVector : area_of(task);
-  launch(vectors ? gather<uchar4, float4> : gather<std::uint8_t, float>, blocks_for(task.batch * task.channels * area),
-         context.stream, task, area);
+  const std::int64_t blocks = blocks_for(task.batch * task.channels * area);
+  if (vectors) {
+    launch<gather<uchar4, float4>>(blocks, context.stream, task, area);
+  } else {
+    launch<gather<std::uint8_t, float>>(blocks, context.stream, task, area);
+  }
 }
 
 }  // namespace arbalest::engine::cuda

@@ -24,7 +24,7 @@ struct Extents {
 
 // `bias` may be null.
 template <typename A, typename B, typename T>
-__global__ void multiply_rows(const A* a, const B* b, const float* bias, T* output, Extents of) {
+__device__ void multiply_rows(const A* a, const B* b, const float* bias, T* output, Extents of) {
   __shared__ float sums[kBlockRows][kRowLanes];
   for_rows(of.examples, [&](const RowPlace& at) {
     const auto [n, slot, lane] = at;
@@ -41,7 +41,7 @@ __global__ void multiply_rows(const A* a, const B* b, const float* bias, T* outp
 
 // Each gradient is the other input times the output's gradient. Gradients that are not wanted are null.
 template <typename A, typename B, typename T>
-__global__ void multiply_gradient(const A* a, const B* b, const T* arriving, A* a_gradient, B* b_gradient, Extents of) {
+__device__ void multiply_gradient(const A* a, const B* b, const T* arriving, A* a_gradient, B* b_gradient, Extents of) {
   for (std::int64_t i = first_element(); i < of.examples * of.features; i += element_step()) {
     const float gradient = load(arriving[i / of.features]);
     if (a_gradient != nullptr) store(gradient * load(b[i]), a_gradient[i]);
@@ -51,7 +51,7 @@ __global__ void multiply_gradient(const A* a, const B* b, const T* arriving, A* 
 
 // Launched with one block, so that the order of additions is fixed.
 template <typename T>
-__global__ void sum_gradient(const T* arriving, std::int64_t examples, float* bias_gradient) {
+__device__ void sum_gradient(const T* arriving, std::int64_t examples, float* bias_gradient) {
   double sum = 0.0;
   for (std::int64_t n = threadIdx.x; n < examples; n += kThreads) sum += static_cast<double>(load(arriving[n]));
   sum = block_sum(sum);
@@ -77,7 +77,7 @@ class InnerProduct final : public Operator {
     const auto* bias = has_bias_ ? static_cast<const float*>(operands.parameters[0]) : nullptr;
     auto* output = static_cast<T*>(operands.output);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      launch(multiply_rows<A, B, T>, blocks_of_rows(of_.examples), context.stream, a, b, bias, output, of_);
+      launch<multiply_rows<A, B, T>>(blocks_of_rows(of_.examples), context.stream, a, b, bias, output, of_);
     });
   }
 
@@ -89,9 +89,9 @@ class InnerProduct final : public Operator {
     auto* b_gradient = static_cast<B*>(operands.input_gradients[1]);
     auto* bias_gradient = has_bias_ ? static_cast<float*>(operands.parameter_gradients[0]) : nullptr;
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      launch(multiply_gradient<A, B, T>, blocks_for(of_.examples * of_.features), context.stream, a, b, arriving,
-             a_gradient, b_gradient, of_);
-      if (bias_gradient != nullptr) launch(sum_gradient<T>, 1, context.stream, arriving, of_.examples, bias_gradient);
+      launch<multiply_gradient<A, B, T>>(blocks_for(of_.examples * of_.features), context.stream, a, b, arriving,
+                                         a_gradient, b_gradient, of_);
+      if (bias_gradient != nullptr) launch<sum_gradient<T>>(1, context.stream, arriving, of_.examples, bias_gradient);
     });
   }
 

@@ -44,6 +44,12 @@ struct Statistics {
 struct Affine {
   const float* scale;
   const float* shift;
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(Affine& of, Visitor&& visit) {
+    visit(of.scale);
+    visit(of.shift);
+  }
 };
 
 // Below, `T` is the type of all tensors. Sums are float32.
@@ -55,7 +61,7 @@ __device__ float normalized(float x, float first, const Statistics& of) {
 
 // `saved` is null at inference, when the output may be the input.
 template <typename T>
-__global__ void normalize_rows(const T* input, T* output, Rows rows, Affine affine, float epsilon, Statistics* saved) {
+__device__ void normalize_rows(const T* input, T* output, Rows rows, Affine affine, float epsilon, Statistics* saved) {
   for (std::int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
     const T* x = input + row * rows.features;
     T* y = output + row * rows.features;
@@ -81,7 +87,7 @@ __global__ void normalize_rows(const T* input, T* output, Rows rows, Affine affi
 
 // `input_gradient` may be `output_gradient`.
 template <typename T>
-__global__ void differentiate_rows(const T* input, const T* output_gradient, T* input_gradient, Rows rows,
+__device__ void differentiate_rows(const T* input, const T* output_gradient, T* input_gradient, Rows rows,
                                    const float* scale, const Statistics* saved) {
   for (std::int64_t row = blockIdx.x; row < rows.count; row += gridDim.x) {
     const T* x = input + row * rows.features;
@@ -110,7 +116,7 @@ __global__ void differentiate_rows(const T* input, const T* output_gradient, T* 
 
 // Each column of a cut is a feature, in the order of memory.
 template <typename T>
-__global__ void sum_parameter_gradients(const T* input, const T* output_gradient, Rows rows, const Statistics* saved,
+__device__ void sum_parameter_gradients(const T* input, const T* output_gradient, Rows rows, const Statistics* saved,
                                         ColumnCut cut, BlockSums<GradientSums> shared, NormGradients gradients) {
   const ColumnPlace at(cut);
   GradientSums sums[1] = {};
@@ -166,7 +172,7 @@ class LayerNorm final : public Operator {
     const Affine affine{parameter(operands.parameters, 0), parameter(operands.parameters, 1)};
     auto* saved = training_ ? static_cast<Statistics*>(operands.saved) : nullptr;
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
-      launch(normalize_rows<T>, blocks_, context.stream, input, output, rows_, affine, epsilon_, saved);
+      launch<normalize_rows<T>>(blocks_, context.stream, input, output, rows_, affine, epsilon_, saved);
     });
   }
 
@@ -184,12 +190,12 @@ class LayerNorm final : public Operator {
     auto* partials = static_cast<GradientSums*>(operands.scratch);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
       if (affine_) {  // first, because the gradient of the input may be written over that of the output
-        launch(sum_parameter_gradients<T>, cut_.blocks(), context.stream, input, output_gradient, rows_, saved, cut_,
-               BlockSums<GradientSums>{partials, context.arrivals}, gradients);
+        launch<sum_parameter_gradients<T>>(cut_.blocks(), context.stream, input, output_gradient, rows_, saved, cut_,
+                                           BlockSums<GradientSums>{partials, context.arrivals}, gradients);
       }
       if (input_gradient == nullptr) return;
-      launch(differentiate_rows<T>, blocks_, context.stream, input, output_gradient, input_gradient, rows_, scale,
-             saved);
+      launch<differentiate_rows<T>>(blocks_, context.stream, input, output_gradient, input_gradient, rows_, scale,
+                                    saved);
     });
   }
 

@@ -51,7 +51,7 @@ __device__ float scale_at(const T* input, const Neighbors& neighbors, const Geom
 }
 
 template <typename T>
-__global__ void normalize(const T* input, T* output, Geometry geometry, LocalResponse response) {
+__device__ void normalize(const T* input, T* output, Geometry geometry, LocalResponse response) {
   for (std::int64_t i = first_element(); i < geometry.elements; i += element_step()) {
     const float scale = scale_at(input, neighbors_of(i, geometry, response), geometry, response);
     store(load(input[i]) * elementwise::response_factor(response, scale), output[i]);
@@ -60,7 +60,7 @@ __global__ void normalize(const T* input, T* output, Geometry geometry, LocalRes
 
 // ratios = dy x s^(-beta - 1)
 template <typename T>
-__global__ void compute_ratios(const T* input, const T* output_gradient, float* ratios, Geometry geometry,
+__device__ void compute_ratios(const T* input, const T* output_gradient, float* ratios, Geometry geometry,
                                LocalResponse response) {
   for (std::int64_t i = first_element(); i < geometry.elements; i += element_step()) {
     const float scale = scale_at(input, neighbors_of(i, geometry, response), geometry, response);
@@ -70,7 +70,7 @@ __global__ void compute_ratios(const T* input, const T* output_gradient, float* 
 }
 
 template <typename T>
-__global__ void differentiate(const T* input, const T* output_gradient, const float* ratios, T* input_gradient,
+__device__ void differentiate(const T* input, const T* output_gradient, const float* ratios, T* input_gradient,
                               Geometry geometry, LocalResponse response) {
   for (std::int64_t i = first_element(); i < geometry.elements; i += element_step()) {
     const Neighbors neighbors = neighbors_of(i, geometry, response);
@@ -94,8 +94,8 @@ std::unique_ptr<Operator> make_norm(const LocalResponseNormSpec& spec, const Pre
   OperatorTraits traits;
   traits.output = spec.input;
   const auto forward = [=](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(normalize<T>, blocks, context.stream, static_cast<const T*>(addresses.input),
-           static_cast<T*>(addresses.output), geometry, response);
+    launch<normalize<T>>(blocks, context.stream, static_cast<const T*>(addresses.input),
+                         static_cast<T*>(addresses.output), geometry, response);
   };
   if (options.mode == OperatorMode::kInference) {
     return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
@@ -110,9 +110,9 @@ std::unique_ptr<Operator> make_norm(const LocalResponseNormSpec& spec, const Pre
       const auto* input = static_cast<const T*>(addresses.input);
       const auto* output_gradient = static_cast<const T*>(addresses.output_gradient);
       auto* ratios = static_cast<float*>(addresses.scratch);
-      launch(compute_ratios<T>, blocks, context.stream, input, output_gradient, ratios, geometry, response);
-      launch(differentiate<T>, blocks, context.stream, input, output_gradient, static_cast<const float*>(ratios),
-             static_cast<T*>(addresses.input_gradient), geometry, response);
+      launch<compute_ratios<T>>(blocks, context.stream, input, output_gradient, ratios, geometry, response);
+      launch<differentiate<T>>(blocks, context.stream, input, output_gradient, static_cast<const float*>(ratios),
+                               static_cast<T*>(addresses.input_gradient), geometry, response);
     };
   }
   return std::make_unique<KernelOperator>(std::move(traits), forward, std::move(backward));

@@ -79,9 +79,9 @@ class MultiInputOperator : public Operator {
 
  private:
   // Each enqueues one pass. `gradients`: null for gradients that are not wanted.
-  virtual void join(const std::vector<const void*>& inputs, void* output, cudaStream_t stream) const = 0;
+  virtual void join(const std::vector<const void*>& inputs, void* output, const TeamStream& stream) const = 0;
   virtual void split(const void* arriving, const void* output, const std::vector<void*>& gradients,
-                     cudaStream_t stream) const = 0;
+                     const TeamStream& stream) const = 0;
   // Whether backward has nothing to do: each wanted gradient is in the output gradient's buffer.
   bool passes_all(const BackwardOperands& operands) const {
     return traits_.passes_gradient && std::ranges::all_of(operands.input_gradients, [&](const void* gradient) {

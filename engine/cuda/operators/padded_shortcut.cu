@@ -45,7 +45,7 @@ __device__ std::int64_t index(const Place& at, const Extents& of, std::int64_t c
 
 // Below, `T` is the type of the elements.
 template <typename T>
-__global__ void shortcut(const T* input, T* output, std::int64_t elements, Geometry of) {
+__device__ void shortcut(const T* input, T* output, std::int64_t elements, Geometry of) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     Place at = locate(i, of.output, of.channels_last);
     at = {at.example, at.channel - of.before, at.row * of.stride, at.column * of.stride};
@@ -55,7 +55,7 @@ __global__ void shortcut(const T* input, T* output, std::int64_t elements, Geome
 }
 
 template <typename T>
-__global__ void shortcut_backward(const T* output_gradient, T* input_gradient, std::int64_t elements, Geometry of) {
+__device__ void shortcut_backward(const T* output_gradient, T* input_gradient, std::int64_t elements, Geometry of) {
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const Place at = locate(i, of.input, of.channels_last);
     const bool is_shared = at.row % of.stride == 0 && at.column % of.stride == 0;
@@ -78,16 +78,16 @@ std::unique_ptr<Operator> make_shortcut(const PaddedShortcutSpec& spec, const Sh
                           order == Order::kChannelsLast ? 1 : 0};
   const auto forward = [geometry, elements = output.elements()](const ForwardAddresses& addresses,
                                                                 const StreamContext& context) {
-    launch(shortcut<T>, blocks_for(elements), context.stream, static_cast<const T*>(addresses.input),
-           static_cast<T*>(addresses.output), elements, geometry);
+    launch<shortcut<T>>(blocks_for(elements), context.stream, static_cast<const T*>(addresses.input),
+                        static_cast<T*>(addresses.output), elements, geometry);
   };
   KernelOperator::Backward backward;
   if (options.wants_gradient(0)) {
     backward = [geometry, elements = input.elements()](const BackwardAddresses& addresses,
                                                        const StreamContext& context) {
-      launch(shortcut_backward<T>, blocks_for(elements), context.stream,
-             static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), elements,
-             geometry);
+      launch<shortcut_backward<T>>(blocks_for(elements), context.stream,
+                                   static_cast<const T*>(addresses.output_gradient),
+                                   static_cast<T*>(addresses.input_gradient), elements, geometry);
     };
   }
   return std::make_unique<KernelOperator>(std::move(traits), forward, std::move(backward));

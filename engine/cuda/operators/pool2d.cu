@@ -100,7 +100,7 @@ __device__ Extents output_of(const Geometry& geometry) { return {geometry.rows.o
 // The first maximum in the window's order wins. A NaN always wins, so that it is found.
 //   winners: pixel of each maximum, for the backward pass; null at inference
 template <typename T>
-__global__ void max_pool(const T* input, T* output, std::int32_t* winners, std::int64_t elements, Geometry geometry) {
+__device__ void max_pool(const T* input, T* output, std::int32_t* winners, std::int64_t elements, Geometry geometry) {
   const Extents extents = input_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const Element at = locate(static_cast<std::int32_t>(i), output_of(geometry), extents, geometry);
@@ -125,7 +125,7 @@ __global__ void max_pool(const T* input, T* output, std::int32_t* winners, std::
 
 // Each element of the input adds up the windows that cover it, in a fixed order.
 template <typename T>
-__global__ void max_pool_backward(const T* output_gradient, const std::int32_t* winners, T* input_gradient,
+__device__ void max_pool_backward(const T* output_gradient, const std::int32_t* winners, T* input_gradient,
                                   std::int64_t elements, Geometry geometry) {
   const Extents extents = output_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
@@ -145,7 +145,7 @@ __global__ void max_pool_backward(const T* output_gradient, const std::int32_t* 
 }
 
 template <typename T>
-__global__ void average_pool(const T* input, T* output, std::int64_t elements, Geometry geometry) {
+__device__ void average_pool(const T* input, T* output, std::int64_t elements, Geometry geometry) {
   const Extents extents = input_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
     const Element at = locate(static_cast<std::int32_t>(i), output_of(geometry), extents, geometry);
@@ -162,7 +162,7 @@ __global__ void average_pool(const T* input, T* output, std::int64_t elements, G
 }
 
 template <typename T>
-__global__ void average_pool_backward(const T* output_gradient, T* input_gradient, std::int64_t elements,
+__device__ void average_pool_backward(const T* output_gradient, T* input_gradient, std::int64_t elements,
                                       Geometry geometry) {
   const Extents extents = output_of(geometry);
   for (std::int64_t i = first_element(); i < elements; i += element_step()) {
@@ -204,14 +204,14 @@ struct Passes {
 template <typename T>
 Passes make_max(const Geometry& geometry, std::int64_t inputs, std::int64_t outputs, bool training) {
   const auto forward = [=](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(max_pool<T>, blocks_for(outputs), context.stream, static_cast<const T*>(addresses.input),
-           static_cast<T*>(addresses.output), training ? static_cast<std::int32_t*>(addresses.saved) : nullptr, outputs,
-           geometry);
+    launch<max_pool<T>>(blocks_for(outputs), context.stream, static_cast<const T*>(addresses.input),
+                        static_cast<T*>(addresses.output),
+                        training ? static_cast<std::int32_t*>(addresses.saved) : nullptr, outputs, geometry);
   };
   const auto backward = [=](const BackwardAddresses& addresses, const StreamContext& context) {
-    launch(max_pool_backward<T>, blocks_for(inputs), context.stream, static_cast<const T*>(addresses.output_gradient),
-           static_cast<const std::int32_t*>(addresses.saved), static_cast<T*>(addresses.input_gradient), inputs,
-           geometry);
+    launch<max_pool_backward<T>>(blocks_for(inputs), context.stream, static_cast<const T*>(addresses.output_gradient),
+                                 static_cast<const std::int32_t*>(addresses.saved),
+                                 static_cast<T*>(addresses.input_gradient), inputs, geometry);
   };
   return {forward, backward};
 }
@@ -219,13 +219,13 @@ Passes make_max(const Geometry& geometry, std::int64_t inputs, std::int64_t outp
 template <typename T>
 Passes make_average(const Geometry& geometry, std::int64_t inputs, std::int64_t outputs) {
   const auto forward = [=](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(average_pool<T>, blocks_for(outputs), context.stream, static_cast<const T*>(addresses.input),
-           static_cast<T*>(addresses.output), outputs, geometry);
+    launch<average_pool<T>>(blocks_for(outputs), context.stream, static_cast<const T*>(addresses.input),
+                            static_cast<T*>(addresses.output), outputs, geometry);
   };
   const auto backward = [=](const BackwardAddresses& addresses, const StreamContext& context) {
-    launch(average_pool_backward<T>, blocks_for(inputs), context.stream,
-           static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), inputs,
-           geometry);
+    launch<average_pool_backward<T>>(blocks_for(inputs), context.stream,
+                                     static_cast<const T*>(addresses.output_gradient),
+                                     static_cast<T*>(addresses.input_gradient), inputs, geometry);
   };
   return {forward, backward};
 }

@@ -21,7 +21,7 @@ struct Extents {
 // Below, `T` is the type of all tensors. Sums are float32. Input and output may share a buffer.
 
 template <typename T>
-__global__ void softmax_rows(const T* input, T* output, Extents extents) {
+__device__ void softmax_rows(const T* input, T* output, Extents extents) {
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
   for_rows(extents.rows, [&](const RowPlace& at) {
@@ -41,7 +41,7 @@ __global__ void softmax_rows(const T* input, T* output, Extents extents) {
 }
 
 template <typename T>
-__global__ void softmax_rows_backward(const T* output, const T* output_gradient, T* input_gradient, Extents extents) {
+__device__ void softmax_rows_backward(const T* output, const T* output_gradient, T* input_gradient, Extents extents) {
   __shared__ float sums[kBlockRows][kRowLanes];
   for_rows(extents.rows, [&](const RowPlace& at) {
     const auto [row, slot, lane] = at;
@@ -66,8 +66,8 @@ std::unique_ptr<Operator> make_softmax(const SoftmaxSpec& spec, const PrepareOpt
   traits.output = spec.input;
   traits.in_place_forward = true;
   const auto forward = [=](const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(softmax_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input),
-           static_cast<T*>(addresses.output), extents);
+    launch<softmax_rows<T>>(blocks, context.stream, static_cast<const T*>(addresses.input),
+                            static_cast<T*>(addresses.output), extents);
   };
   if (options.mode == OperatorMode::kInference) {
     return std::make_unique<KernelOperator>(std::move(traits), forward, nullptr);
@@ -78,8 +78,9 @@ std::unique_ptr<Operator> make_softmax(const SoftmaxSpec& spec, const PrepareOpt
   KernelOperator::Backward backward;
   if (options.input_gradient) {
     backward = [=](const BackwardAddresses& addresses, const StreamContext& context) {
-      launch(softmax_rows_backward<T>, blocks, context.stream, static_cast<const T*>(addresses.output),
-             static_cast<const T*>(addresses.output_gradient), static_cast<T*>(addresses.input_gradient), extents);
+      launch<softmax_rows_backward<T>>(blocks, context.stream, static_cast<const T*>(addresses.output),
+                                       static_cast<const T*>(addresses.output_gradient),
+                                       static_cast<T*>(addresses.input_gradient), extents);
     };
   }
   return std::make_unique<KernelOperator>(std::move(traits), forward, std::move(backward));

@@ -28,6 +28,12 @@ struct Extents {
 struct Saved {
   float* probabilities;  // [examples, classes]; rows without a label are not written
   float* labeled;        // number of examples with a label
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(Saved& of, Visitor&& visit) {
+    visit(of.probabilities);
+    visit(of.labeled);
+  }
 };
 
 // The weight of the summed losses, and whether they are added to an earlier loss.
@@ -76,7 +82,7 @@ __device__ double example_loss(const T* logits, std::int64_t classes, std::int32
 // The losses of all examples, and their sum if there is a single block.
 //   smoothing: adds smoothing (a_y - mean_c a_c) to each loss
 template <typename T>
-__global__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing, Saved saved,
+__device__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing, Saved saved,
                              double* losses, Weighting weighting, float* result) {
   __shared__ double logit_sums[kBlockRows][kRowLanes];
   __shared__ float largest_of[kBlockRows][kRowLanes];
@@ -111,7 +117,7 @@ __global__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
   total_losses(losses, labels, extents.examples, saved, weighting, result);
 }
 
-__global__ void sum_losses(const double* losses, const std::int32_t* labels, std::int64_t examples, Saved saved,
+__device__ void sum_losses(const double* losses, const std::int32_t* labels, std::int64_t examples, Saved saved,
                            Weighting weighting, float* result) {
   total_losses(losses, labels, examples, saved, weighting, result);
 }
@@ -124,7 +130,7 @@ struct Targets {
 
 // weight (softmax(a)_c - target) / labeled; zero without a label, NaN if the label is no class.
 template <typename T>
-__global__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
+__device__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
                                   Extents extents, Targets targets, float weight, T* gradient) {
   for (std::int64_t i = first_element(); i < extents.examples * extents.classes; i += element_step()) {
     const std::int64_t n = i / extents.classes;
@@ -153,9 +159,9 @@ KernelOperator::Forward make_forward(const Extents& extents, float smoothing, bo
       saved.labeled = saved.probabilities + extents.examples * extents.classes;
     }
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
-    launch(forward_rows<T>, blocks, context.stream, static_cast<const T*>(addresses.input), labels, extents, smoothing,
-           saved, losses, weighting, result);
-    if (blocks > 1) launch(sum_losses, 1, context.stream, losses, labels, extents.examples, saved, weighting, result);
+    launch<forward_rows<T>>(blocks, context.stream, static_cast<const T*>(addresses.input), labels, extents, smoothing,
+                            saved, losses, weighting, result);
+    if (blocks > 1) launch<sum_losses>(1, context.stream, losses, labels, extents.examples, saved, weighting, result);
   };
 }
 
@@ -165,8 +171,8 @@ KernelOperator::Backward make_backward(const Extents& extents, const Targets& ta
     const std::int64_t elements = extents.examples * extents.classes;
     const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
     const auto* probabilities = static_cast<const float*>(addresses.saved);
-    launch(backward_elements<T>, blocks_for(elements), context.stream, probabilities, probabilities + elements, labels,
-           extents, targets, weight, static_cast<T*>(addresses.input_gradient));
+    launch<backward_elements<T>>(blocks_for(elements), context.stream, probabilities, probabilities + elements, labels,
+                                 extents, targets, weight, static_cast<T*>(addresses.input_gradient));
   };
 }
 

@@ -20,7 +20,7 @@ __device__ bool is_labeled(float label) { return label == label; }
 // Launched with one block, so that the order of additions is fixed. Stores the number of labeled examples for the
 // backward pass; `labeled` is null at inference.
 template <typename T>
-__global__ void sum_errors(const T* predictions, const float* labels, std::int64_t examples, float weight,
+__device__ void sum_errors(const T* predictions, const float* labels, std::int64_t examples, float weight,
                            std::int32_t adds, float* labeled, float* result) {
   double sum = 0.0;
   std::int32_t count = 0;
@@ -38,7 +38,7 @@ __global__ void sum_errors(const T* predictions, const float* labels, std::int64
 }
 
 template <typename T>
-__global__ void differentiate(const T* predictions, const float* labels, const float* labeled, std::int64_t examples,
+__device__ void differentiate(const T* predictions, const float* labels, const float* labeled, std::int64_t examples,
                               float weight, T* gradient) {
   for (std::int64_t n = first_element(); n < examples; n += element_step()) {
     const float error = load(predictions[n]) - labels[n];
@@ -56,16 +56,16 @@ std::unique_ptr<Operator> make_loss(const SquaredErrorSpec& spec, const PrepareO
   traits.backward_reads_inputs = training;
   const auto forward = [=, weight = training ? spec.weight : 1.0F, adds = options.adds_to_loss ? 1 : 0](
                            const ForwardAddresses& addresses, const StreamContext& context) {
-    launch(sum_errors<T>, 1, context.stream, static_cast<const T*>(addresses.input),
-           static_cast<const float*>(addresses.labels), examples, weight, adds, static_cast<float*>(addresses.saved),
-           static_cast<float*>(addresses.output));
+    launch<sum_errors<T>>(1, context.stream, static_cast<const T*>(addresses.input),
+                          static_cast<const float*>(addresses.labels), examples, weight, adds,
+                          static_cast<float*>(addresses.saved), static_cast<float*>(addresses.output));
   };
   KernelOperator::Backward backward;
   if (training && options.input_gradient) {
     backward = [=, weight = spec.weight](const BackwardAddresses& addresses, const StreamContext& context) {
-      launch(differentiate<T>, blocks_for(examples), context.stream, static_cast<const T*>(addresses.input),
-             static_cast<const float*>(addresses.labels), static_cast<const float*>(addresses.saved), examples, weight,
-             static_cast<T*>(addresses.input_gradient));
+      launch<differentiate<T>>(blocks_for(examples), context.stream, static_cast<const T*>(addresses.input),
+                               static_cast<const float*>(addresses.labels), static_cast<const float*>(addresses.saved),
+                               examples, weight, static_cast<T*>(addresses.input_gradient));
     };
   }
   return std::make_unique<KernelOperator>(std::move(traits), forward, std::move(backward));

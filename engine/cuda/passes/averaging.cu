@@ -100,7 +100,7 @@ __device__ void store_tail(const BlockTail& tail, float* target) {
 
 // sum = sum_j (w_j - z)
 template <std::size_t capacity>
-__global__ void sum_differences(const VectorGroup<capacity> replicas, const float* central, float* sum, const Extent of,
+__device__ void sum_differences(const VectorGroup<capacity>& replicas, const float* central, float* sum, const Extent of,
                                 const BlockTails tails) {
   BlockTail tail{};
   for_groups<kWideFloats>(of.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
@@ -152,7 +152,7 @@ __device__ void keep_central(const float* central, float* previous, std::int64_t
 }
 
 template <std::size_t capacity>
-__global__ void average(const VectorGroup<capacity> replicas, const float* central, float* previous,
+__device__ void average(const VectorGroup<capacity>& replicas, const float* central, float* previous,
                         const CentralMove by, const Extent of, const BlockTails tails, float* target) {
   BlockTail tail{};
   for_groups<kWideFloats>(of.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
@@ -171,7 +171,7 @@ __global__ void average(const VectorGroup<capacity> replicas, const float* centr
 
 // Keeps z if the tail counts an element of S that is not finite. Finite differences of several devices may still add up
 // to infinity; every device sees the same sum.
-__global__ void update_central(const float* central, float* previous, float* sum, const CentralMove by, const Extent of,
+__device__ void update_central(const float* central, float* previous, float* sum, const CentralMove by, const Extent of,
                                const BlockTails tails) {
   float* const target = sum + of.elements;
   const bool is_finite = target[kNonFiniteCount] == 0.0F;
@@ -193,21 +193,21 @@ __global__ void update_central(const float* central, float* previous, float* sum
 
 void run_flat(const ReplicaDifference& task, const StreamContext& context) {
   with_group(task.replicas, [&]<std::size_t capacity>(const VectorGroup<capacity>& replicas) {
-    launch(sum_differences<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, replicas,
-           task.central, task.sum, extent_of(task), block_tails(context));
+    launch<sum_differences<capacity>>(blocks_for_groups<kWideFloats>(task.elements), context.stream, replicas,
+                                      task.central, task.sum, extent_of(task), block_tails(context));
   });
 }
 
 void run_flat(const CentralUpdate& task, const StreamContext& context) {
-  launch(update_central, blocks_for_groups<kWideFloats>(task.elements), context.stream, task.central, task.previous,
-         task.sum, move_by(task.by), extent_of(task), block_tails(context));
+  launch<update_central>(blocks_for_groups<kWideFloats>(task.elements), context.stream, task.central, task.previous,
+                         task.sum, move_by(task.by), extent_of(task), block_tails(context));
 }
 
 void run_flat(const LocalAveraging& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.replicas.empty());
   with_group(task.replicas, [&]<std::size_t capacity>(const VectorGroup<capacity>& replicas) {
-    launch(average<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, replicas, task.central,
-           task.previous, move_by(task.by), extent_of(task), block_tails(context), task.tail);
+    launch<average<capacity>>(blocks_for_groups<kWideFloats>(task.elements), context.stream, replicas, task.central,
+                              task.previous, move_by(task.by), extent_of(task), block_tails(context), task.tail);
   });
 }
 

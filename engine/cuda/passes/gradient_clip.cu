@@ -5,6 +5,16 @@
 #include "engine/cuda/kernels/wide.h"
 #include "engine/cuda/runtime/flat_tasks.h"
 
+namespace arbalest::engine {
+
+template <typename Visitor>
+__host__ __device__ constexpr void visit_addresses(GradientClip& of, Visitor&& visit) {
+  visit(of.gradient);
+  visit(of.scale);
+}
+
+}  // namespace arbalest::engine
+
 namespace arbalest::engine::cuda {
 
 namespace {
@@ -12,7 +22,7 @@ namespace {
 static_assert(sizeof(double) * kMaxBlocks <= sizeof(float) * kPartials);
 
 //   sums: [blocks], one partial sum per block
-__global__ void find_scale(const GradientClip task, double* sums, unsigned* arrivals) {
+__device__ void find_scale(const GradientClip task, double* sums, unsigned* arrivals) {
   double sum = 0.0;
   for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     const Floats<kNumbers> gradient = load_group<kNumbers>(task.gradient, group);
@@ -35,8 +45,8 @@ __global__ void find_scale(const GradientClip task, double* sums, unsigned* arri
 }  // namespace
 
 void run_flat(const GradientClip& task, const StreamContext& context) {
-  launch(find_scale, blocks_for_groups<kWideFloats>(task.elements), context.stream, task,
-         reinterpret_cast<double*>(context.partials), context.arrivals);
+  launch<find_scale>(blocks_for_groups<kWideFloats>(task.elements), context.stream, task,
+                     reinterpret_cast<double*>(context.partials), context.arrivals);
 }
 
 }  // namespace arbalest::engine::cuda

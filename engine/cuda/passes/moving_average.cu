@@ -9,7 +9,7 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-__global__ void move_elements(const MovingAverage task) {
+__device__ void move_elements(const MovingAverage task) {
   for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     Floats<kNumbers> average = load_group<kNumbers>(task.average, group);
     const Floats<kNumbers> values = load_group<kNumbers>(task.values, group);
@@ -23,7 +23,7 @@ __global__ void move_elements(const MovingAverage task) {
 }  // namespace
 
 void run_flat(const MovingAverage& task, const StreamContext& context) {
-  launch(move_elements, blocks_for_groups<kWideFloats>(task.elements), context.stream, task);
+  launch<move_elements>(blocks_for_groups<kWideFloats>(task.elements), context.stream, task);
 }
 
 }  // namespace arbalest::engine::cuda

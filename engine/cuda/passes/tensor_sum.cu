@@ -9,16 +9,16 @@ namespace arbalest::engine::cuda {
 namespace {
 
 template <typename T>
-__global__ void add_elements(const T* a, const T* b, T* sum, std::int64_t elements) {
+__device__ void add_elements(const T* a, const T* b, T* sum, std::int64_t elements) {
   for_groups<kWide<T>>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     store_group(load_group<kNumbers>(a, group) + load_group<kNumbers>(b, group), sum, group);
   });
 }
 
 template <typename T>
-void launch_sum(const TensorSum& task, cudaStream_t stream) {
-  launch(add_elements<T>, blocks_for_groups<kWide<T>>(task.elements), stream, static_cast<const T*>(task.a),
-         static_cast<const T*>(task.b), static_cast<T*>(task.sum), task.elements);
+void launch_sum(const TensorSum& task, const TeamStream& stream) {
+  launch<add_elements<T>>(blocks_for_groups<kWide<T>>(task.elements), stream, static_cast<const T*>(task.a),
+                          static_cast<const T*>(task.b), static_cast<T*>(task.sum), task.elements);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 
 static_assert(sizeof(std::uint64_t) * kMaxBlocks <= sizeof(float) * kPartials);
 
-__global__ void hash_elements(const VectorHash task, std::uint64_t* sums, unsigned* arrivals) {
+__device__ void hash_elements(const VectorHash task, std::uint64_t* sums, unsigned* arrivals) {
   std::uint64_t sum = 0;
   for_groups<kWideFloats>(task.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     const Floats<kNumbers> values = load_group<kNumbers>(task.values, group);
@@ -32,8 +32,8 @@ __global__ void hash_elements(const VectorHash task, std::uint64_t* sums, unsign
 }  // namespace
 
 void run_flat(const VectorHash& task, const StreamContext& context) {
-  launch(hash_elements, blocks_for_groups<kWideFloats>(task.elements), context.stream, task,
-         reinterpret_cast<std::uint64_t*>(context.partials), context.arrivals);
+  launch<hash_elements>(blocks_for_groups<kWideFloats>(task.elements), context.stream, task,
+                        reinterpret_cast<std::uint64_t*>(context.partials), context.arrivals);
 }
 
 }  // namespace arbalest::engine::cuda

@@ -11,7 +11,7 @@ namespace {
 
 // Groups of kWidest elements need an `offset` that is a multiple of kWidest, and an aligned `mean`.
 template <int kWidest, std::size_t capacity>
-__global__ void average_vectors(const VectorGroup<capacity> vectors, std::int64_t offset, float* mean,
+__device__ void average_vectors(const VectorGroup<capacity>& vectors, std::int64_t offset, float* mean,
                                 std::int64_t elements, float factor) {
   for_groups<kWidest>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     auto sum = elementwise::pairwise_sum<VectorGroup<capacity>::kLevels>(
@@ -27,8 +27,8 @@ void run_flat(const VectorMean& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.vectors.empty());
   with_group(task.vectors, [&]<std::size_t capacity>(const VectorGroup<capacity>& vectors) {
     const auto run = [&]<int kWidest>(std::integral_constant<int, kWidest>) {
-      launch(average_vectors<kWidest, capacity>, blocks_for_groups<kWidest>(task.elements), context.stream, vectors,
-             task.offset, task.mean, task.elements, task.factor);
+      launch<average_vectors<kWidest, capacity>>(blocks_for_groups<kWidest>(task.elements), context.stream, vectors,
+                                                 task.offset, task.mean, task.elements, task.factor);
     };
     const bool is_aligned = task.offset % kWideFloats == 0 && reinterpret_cast<std::uintptr_t>(task.mean) % 16 == 0;
     is_aligned ? run(std::integral_constant<int, kWideFloats>()) : run(std::integral_constant<int, 1>());

@@ -24,7 +24,7 @@ __device__ Spread sum_of_block(const Spread& of_thread) {
 }
 
 template <std::size_t capacity>
-__global__ void find_spread(const VectorGroup<capacity> vectors, std::int64_t elements, Spread* sums,
+__device__ void find_spread(const VectorGroup<capacity>& vectors, std::int64_t elements, Spread* sums,
                             unsigned* arrivals, float* result) {
   Spread spread{};
   for_groups<kWideFloats>(elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
@@ -59,8 +59,8 @@ __global__ void find_spread(const VectorGroup<capacity> vectors, std::int64_t el
 void run_flat(const VectorVariance& task, const StreamContext& context) {
   ARBALEST_CHECK(!task.vectors.empty());
   with_group(task.vectors, [&]<std::size_t capacity>(const VectorGroup<capacity>& vectors) {
-    launch(find_spread<capacity>, blocks_for_groups<kWideFloats>(task.elements), context.stream, vectors, task.elements,
-           reinterpret_cast<Spread*>(context.partials), context.arrivals, task.result);
+    launch<find_spread<capacity>>(blocks_for_groups<kWideFloats>(task.elements), context.stream, vectors, task.elements,
+                                  reinterpret_cast<Spread*>(context.partials), context.arrivals, task.result);
   });
 }
 

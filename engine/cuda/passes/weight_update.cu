@@ -18,7 +18,12 @@ using elementwise::StatisticStep;
 
 constexpr std::size_t kRanges = 64;  // per launch; the ranges are part of a kernel argument
 
-// A WeightUpdate of at most kRanges ranges, with the options of its rule. Ranges count groups of elements.
+// Ranges of a WeightUpdate, which count groups of elements.
+struct Ranges {
+  UpdateRange at[kRanges];
+};
+
+// A WeightUpdate of at most kRanges ranges, with the options of its rule.
 template <typename Options>
 struct RangesUpdate {
   float* weights;
@@ -34,7 +39,22 @@ struct RangesUpdate {
   unsigned* arrivals;   // two counters, zero between kernels: blocks that have finished, and their total count
   std::int64_t blocks;  // in all launches of the pass
   std::int64_t groups;  // in all ranges
-  UpdateRange ranges[kRanges];
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(RangesUpdate& of, Visitor&& visit) {
+    visit(of.weights);
+    visit(of.rounded);
+    visit(of.state[0]);
+    visit(of.state[1]);
+    visit(of.gradient);
+    visit(of.statistics);
+    visit(of.references[0]);
+    visit(of.references[1]);
+    visit(of.gradient_scale);
+    visit(of.step);
+    visit(of.non_finite);
+    visit(of.arrivals);
+  }
 };
 
 template <typename Step>
@@ -49,7 +69,7 @@ __device__ const float* source_of(const Task& task) {
 // Calls body(group, step) for each group of the ranges that is assigned to this thread; `step` is a Step or a
 // StatisticStep. Groups are numbered across all ranges, so small ranges don't leave the grid idle.
 template <typename Step, typename Body>
-__device__ void for_range_groups(const UpdateBy<Step>& task, const Body& body) {
+__device__ void for_range_groups(const UpdateBy<Step>& task, const Ranges& ranges, const Body& body) {
   const float gradient_scale = task.gradient_scale == nullptr ? 1.0F : *task.gradient_scale;
   int range = -1;
   std::int64_t end = 0;    // end of the range in that numbering
@@ -59,7 +79,7 @@ __device__ void for_range_groups(const UpdateBy<Step>& task, const Body& body) {
   for (std::int64_t i = first_element(); i < task.groups; i += element_step()) {
     while (i >= end) {
       ++range;
-      const UpdateRange& of = task.ranges[range];
+      const UpdateRange& of = ranges.at[range];
       shift = of.begin - end;
       end += of.end - of.begin;
       step = Step::make(task.options, *task.step, of, gradient_scale);
@@ -85,9 +105,9 @@ __device__ void add_count(std::int32_t count, const RangesUpdate<Options>& task)
 }
 
 template <typename Step, int kNumbers>
-__global__ void count_refused(const UpdateBy<Step> task) {
+__device__ void count_refused(const UpdateBy<Step> task, const Ranges& ranges) {
   std::int32_t refused = 0;
-  for_range_groups<Step>(task, [&]<typename Kind>(std::int64_t group, const Kind& step) {
+  for_range_groups<Step>(task, ranges, [&]<typename Kind>(std::int64_t group, const Kind& step) {
     const Floats<kNumbers> weights = load_group<kNumbers>(task.weights, group);
     const Floats<kNumbers> source = load_group<kNumbers>(source_of<Kind>(task), group);
     for (int n = 0; n < kNumbers; ++n) refused += step.refuses(weights.at[n], source.at[n]) ? 1 : 0;
@@ -123,11 +143,11 @@ __device__ std::int32_t move_group(const Task& task, std::int64_t group, const S
 
 // Returns how many elements this thread makes non-finite.
 template <bool corrected, typename Step, int kNumbers>
-__device__ std::int32_t take_step(const UpdateBy<Step>& task) {
+__device__ std::int32_t take_step(const UpdateBy<Step>& task, const Ranges& ranges) {
   const float pull = task.step->pull;
-  const float* reference = corrected ? task.references[task.step->reference] : nullptr;
+  const float* reference = corrected ? (task.step->reference == 0 ? task.references[0] : task.references[1]) : nullptr;
   std::int32_t non_finite = 0;
-  for_range_groups<Step>(task, [&]<typename Kind>(std::int64_t group, const Kind& step) {
+  for_range_groups<Step>(task, ranges, [&]<typename Kind>(std::int64_t group, const Kind& step) {
     constexpr bool kPulled = corrected && !std::is_same_v<Kind, StatisticStep>;
     non_finite += move_group<kPulled, kNumbers>(task, group, step, reference, pull);
   });
@@ -135,14 +155,14 @@ __device__ std::int32_t take_step(const UpdateBy<Step>& task) {
 }
 
 template <typename Step, int kNumbers>
-__global__ void step_unless_refused(const UpdateBy<Step> task) {
-  if (*task.non_finite == 0) take_step<false, Step, kNumbers>(task);
+__device__ void step_unless_refused(const UpdateBy<Step> task, const Ranges& ranges) {
+  if (*task.non_finite == 0) take_step<false, Step, kNumbers>(task, ranges);
 }
 
 template <typename Step, int kNumbers>
-__global__ void step_averaged(const UpdateBy<Step> task) {
+__device__ void step_averaged(const UpdateBy<Step> task, const Ranges& ranges) {
   const std::int32_t count =
-      task.step->pull == 0.0F ? take_step<false, Step, kNumbers>(task) : take_step<true, Step, kNumbers>(task);
+      task.step->pull == 0.0F ? take_step<false, Step, kNumbers>(task, ranges) : take_step<true, Step, kNumbers>(task, ranges);
   add_count(count, task);
 }
 
@@ -152,9 +172,8 @@ std::int64_t elements_of(std::span<const UpdateRange> ranges) {
   return elements;
 }
 
-template <int kNumbers, typename Options>
-void launch_over_ranges(void (*kernel)(RangesUpdate<Options>), const WeightUpdate& task, const Options& options,
-                        const StreamContext& context) {
+template <auto kernel, int kNumbers, typename Options>
+void launch_over_ranges(const WeightUpdate& task, const Options& options, const StreamContext& context) {
   const auto ranges_from = [&](std::size_t first) {
     return task.ranges.subspan(first, std::min(kRanges, task.ranges.size() - first));
   };
@@ -165,7 +184,7 @@ void launch_over_ranges(void (*kernel)(RangesUpdate<Options>), const WeightUpdat
   }
   for (std::size_t first = 0; first < task.ranges.size(); first += kRanges) {
     const std::span<const UpdateRange> ranges = ranges_from(first);
-    RangesUpdate<Options> part{task.weights,
+    const RangesUpdate<Options> part{task.weights,
                                task.rounded,
                                {task.state[0], task.state[1]},
                                task.gradient,
@@ -177,14 +196,14 @@ void launch_over_ranges(void (*kernel)(RangesUpdate<Options>), const WeightUpdat
                                task.non_finite,
                                context.arrivals,
                                all_blocks,
-                               elements_of(ranges) / kNumbers,
-                               {}};
-    std::ranges::transform(ranges, part.ranges, [](UpdateRange range) {
+                               elements_of(ranges) / kNumbers};
+    Ranges of_groups{};
+    std::ranges::transform(ranges, of_groups.at, [](UpdateRange range) {
       range.begin /= kNumbers;
       range.end /= kNumbers;
       return range;
     });
-    launch(kernel, blocks_for(part.groups), context.stream, part);
+    launch<kernel>(blocks_for(part.groups), context.stream, part, of_groups);
   }
 }
 
@@ -193,11 +212,11 @@ void run(const WeightUpdate& task, const typename Step::Options& options, const 
   const bool pulled = task.references[0] != nullptr && task.references[1] != nullptr;
   ARBALEST_CHECK(pulled || (task.references[0] == nullptr && task.references[1] == nullptr));
   if (pulled) {
-    launch_over_ranges<kNumbers>(step_averaged<Step, kNumbers>, task, options, context);
+    launch_over_ranges<step_averaged<Step, kNumbers>, kNumbers>(task, options, context);
     return;
   }
-  launch_over_ranges<kNumbers>(count_refused<Step, kNumbers>, task, options, context);
-  launch_over_ranges<kNumbers>(step_unless_refused<Step, kNumbers>, task, options, context);
+  launch_over_ranges<count_refused<Step, kNumbers>, kNumbers>(task, options, context);
+  launch_over_ranges<step_unless_refused<Step, kNumbers>, kNumbers>(task, options, context);
 }
 
 // A learner's ranges begin and end at multiples of engine::kAlignment. Other ranges are updated one element at a time.

@@ -48,8 +48,8 @@ void NcclCollective::issue_all_reduce(std::span<const CollectivePart> parts, std
   for (std::size_t rank = 0; rank < parts.size(); ++rank) {
     float* const values = parts[rank].values;
     as_cuda(*parts[rank].stream).submit(label, [&](const StreamContext& context) {
-      ARBALEST_CUDA(
-          ncclAllReduce(values, values, elements, ncclFloat32, ncclSum, communicators_.at(rank), context.stream));
+      ARBALEST_CUDA(ncclAllReduce(values, values, elements, ncclFloat32, ncclSum, communicators_.at(rank),
+                                  context.stream.handle));
     });
   }
   group.issue();

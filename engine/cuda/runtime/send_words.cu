@@ -23,7 +23,7 @@ struct Words {
 
 // Launched with one block.
 template <std::uint32_t capacity>
-__global__ void store_words(const Words<capacity> words, std::uint32_t* to, std::uint32_t count) {
+__device__ void store_words(const Words<capacity>& words, std::uint32_t* to, std::uint32_t count) {
   for (std::uint32_t i = threadIdx.x; i < count; i += kThreads) to[i] = words.values[i];
 }
 
@@ -31,7 +31,7 @@ template <std::uint32_t capacity>
 void send(std::uint32_t* to, const std::byte* from, std::uint32_t count, cudaStream_t stream) {
   Words<capacity> words{};
   std::memcpy(words.values, from, count * sizeof(std::uint32_t));
-  launch(store_words<capacity>, 1, stream, words, to, count);
+  launch<store_words<capacity>>(1, {stream}, words, to, count);
 }
 
 }  // namespace

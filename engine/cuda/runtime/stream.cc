@@ -8,7 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/cuda/runtime/flat_tasks.h"
-#include "engine/cuda/runtime/launch.h"
+#include "engine/cuda/runtime/grid.h"
 #include "engine/cuda/runtime/memory.h"
 #include "engine/cuda/runtime/report_position.h"
 #include "engine/cuda/runtime/send_words.h"
@@ -25,12 +25,15 @@ constexpr std::size_t kGraphRoom = std::size_t{2} << 20U;  // the driver's alloc
 constexpr int kPolls = 2000;                               // reads of the mapped counter before the host thread sleeps
 constexpr auto kNap = std::chrono::microseconds(20);
 constexpr int kNapsBetweenQuestions = 16;  // sleeps between two checks that the device still runs
+constexpr std::size_t kPartialsBytes = kPartials * sizeof(float);      // of a replica
+constexpr std::size_t kArrivalsBytes = kMaxBlocks * sizeof(unsigned);  // likewise
 constexpr const char* kEarlierWork = "this or earlier work";
 
 }  // namespace
 
-std::size_t CudaStream::bytes(bool libraries) {
-  return kPartials * sizeof(float) + kMaxBlocks * sizeof(unsigned) + (libraries ? kCublasWorkspace + kGraphRoom : 0);
+std::size_t CudaStream::bytes(bool libraries, int replicas) {
+  return static_cast<std::size_t>(replicas) * (kPartialsBytes + kArrivalsBytes) +
+         (libraries ? kCublasWorkspace + kGraphRoom : 0);
 }
 
 CudaStream::CudaStream(Options options, CaptureGate& gate)
@@ -47,10 +50,11 @@ CudaStream::CudaStream(Options options, CaptureGate& gate)
     // Events serve streams only: the host reads the mapped counter, so no event needs to interrupt it.
     ARBALEST_CUDA(cudaEventCreateWithFlags(event.put(), cudaEventDisableTiming));
   }
-  partials_ = allocate_device(kPartials * sizeof(float));
-  arrivals_ = allocate_device(kMaxBlocks * sizeof(unsigned));
+  const auto replicas = static_cast<std::size_t>(options_.replicas);
+  partials_ = allocate_device(replicas * kPartialsBytes);
+  arrivals_ = allocate_device(replicas * kArrivalsBytes);
   passed_ = allocate_mapped(sizeof(std::uint64_t));
-  context_.stream = stream_.get();
+  context_.stream.handle = stream_.get();
   context_.partials = partials_.as<float>();
   context_.arrivals = arrivals_.as<unsigned>();
   if (!runs_operators) return;
@@ -79,19 +83,25 @@ void CudaStream::wait(const Event& event, const char* label) {
   const auto* other = static_cast<const CudaStream*>(event.stream());
   ARBALEST_CHECK(event.position() <= other->position_);  // only a recorded point can be waited for
   run(TaskKind::kWait, label, [&](const StreamContext& context) {
-    ARBALEST_CUDA(cudaStreamWaitEvent(context.stream, other->event_at(event.position()), cudaEventWaitDefault));
+    ARBALEST_CUDA(cudaStreamWaitEvent(context.stream.handle, other->event_at(event.position()), cudaEventWaitDefault));
   });
 }
 
 void CudaStream::copy(void* to, const void* from, std::size_t bytes, const char* label) {
   const auto copy = [=](const StreamContext& context) {
-    ARBALEST_CUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, context.stream));
+    for_each_replica(context.stream, [&](const auto& place) {
+      ARBALEST_CUDA(cudaMemcpyAsync(place(to), place(from), bytes, cudaMemcpyDefault, context.stream.handle));
+    });
   };
   submit(TaskKind::kCopy, label, copy, /*calls_libraries=*/false);
 }
 
 void CudaStream::fill_zero(void* to, std::size_t bytes, const char* label) {
-  const auto fill = [=](const StreamContext& context) { ARBALEST_CUDA(cudaMemsetAsync(to, 0, bytes, context.stream)); };
+  const auto fill = [=](const StreamContext& context) {
+    for_each_replica(context.stream, [&](const auto& place) {
+      ARBALEST_CUDA(cudaMemsetAsync(place(to), 0, bytes, context.stream.handle));
+    });
+  };
   submit(TaskKind::kCopy, label, fill, /*calls_libraries=*/false);
 }
 
@@ -109,13 +119,13 @@ void CudaStream::launch(const TaskGraph& graph, const char* label) {
   const auto& recorded = static_cast<const CudaTaskGraph&>(graph);
   if (recorded.executable.get() != nullptr) {
     run(TaskKind::kGraph, label, [&](const StreamContext& context) {
-      ARBALEST_CUDA(cudaGraphLaunch(recorded.executable.get(), context.stream));
+      ARBALEST_CUDA(cudaGraphLaunch(recorded.executable.get(), context.stream.handle));
     });
     return;
   }
   const TaskInfo task{label, TaskKind::kGraph, phase_};
   before(task);
-  for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
+  run_entries(recorded, [](const CudaTaskGraph::Entry&) { return true; });
   after(task);
 }
 
@@ -138,14 +148,15 @@ Event CudaStream::deliver(void* to, const void* from, std::size_t bytes, const c
                     static_cast<std::uint32_t>(bytes / sizeof(std::uint32_t))};
   ARBALEST_CHECK(words.count * sizeof(std::uint32_t) == bytes);
   run(TaskKind::kResult, label, [&](const StreamContext& context) {
-    report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream);
+    report_position(passed_.as<std::uint64_t>(), position_ + 1, words, context.stream.handle);
   });
   return next_event();
 }
 
 void CudaStream::fetch(void* to, const void* from, std::size_t bytes, const char* label) {
   ARBALEST_CHECK(recording_ == nullptr);
-  run(TaskKind::kCopy, label, [&](const StreamContext& context) { send_words(to, from, bytes, context.stream); });
+  run(TaskKind::kCopy, label,
+      [&](const StreamContext& context) { send_words(to, from, bytes, context.stream.handle); });
 }
 
 // Call after report_position of the next position.
@@ -164,9 +175,26 @@ void CudaStream::drain() noexcept {
   static_cast<void>(cudaStreamSynchronize(stream_.get()));
 }
 
-void CudaStream::begin_recording() {
-  ARBALEST_CHECK(recording_ == nullptr);
+void CudaStream::begin_recording(const ReplicaMemory& replicas) {
+  ARBALEST_CHECK(recording_ == nullptr && replicas.count <= options_.replicas);
   recording_ = std::make_unique<CudaTaskGraph>();
+  recording_->replicas = replicas;
+  recording_->replicas.regions.push_back({partials_.data(), kPartialsBytes});
+  recording_->replicas.regions.push_back({arrivals_.data(), kArrivalsBytes});
+}
+
+template <typename Choose>
+void CudaStream::run_entries(const CudaTaskGraph& recorded, const Choose& choose) {
+  context_.stream.replicas = &recorded.replicas;
+  try {
+    for (const CudaTaskGraph::Entry& entry : recorded.entries) {
+      if (choose(entry)) run(entry);
+    }
+  } catch (...) {
+    context_.stream.replicas = nullptr;
+    throw;
+  }
+  context_.stream.replicas = nullptr;
 }
 
 std::unique_ptr<TaskGraph> CudaStream::end_recording() {
@@ -174,9 +202,7 @@ std::unique_ptr<TaskGraph> CudaStream::end_recording() {
   const std::unique_ptr<CudaTaskGraph> recorded = std::move(recording_);
   if (!options_.graphs) return std::make_unique<CudaTaskGraph>(std::move(*recorded));
   ARBALEST_CUDA(cudaSetDevice(options_.ordinal));
-  for (const CudaTaskGraph::Entry& entry : recorded->entries) {
-    if (entry.calls_libraries) run(entry);
-  }
+  run_entries(*recorded, [](const CudaTaskGraph::Entry& entry) { return entry.calls_libraries; });
   record().synchronize();
   capture(*recorded);
   return std::make_unique<CudaTaskGraph>(std::move(*recorded));
@@ -187,7 +213,7 @@ void CudaStream::capture(CudaTaskGraph& recorded) {
   ARBALEST_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
   Handle<cudaGraph_t, cudaGraphDestroy> graph;
   try {
-    for (const CudaTaskGraph::Entry& entry : recorded.entries) run(entry);
+    run_entries(recorded, [](const CudaTaskGraph::Entry&) { return true; });
   } catch (...) {
     static_cast<void>(cudaStreamEndCapture(stream_.get(), graph.put()));  // the exception already reports the cause
     throw;

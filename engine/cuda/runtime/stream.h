@@ -13,6 +13,7 @@
 #include "engine/cuda/runtime/check.h"
 #include "engine/cuda/runtime/handle.h"
 #include "engine/cuda/runtime/library_handles.h"
+#include "engine/cuda/runtime/team_stream.h"
 #include "engine/stream.h"
 
 namespace arbalest::engine {
@@ -23,11 +24,11 @@ namespace arbalest::engine::cuda {
 
 // The stream and its resources, which a task needs to enqueue kernels. Only the stream's own tasks use the handles.
 struct StreamContext {
-  cudaStream_t stream = nullptr;
+  TeamStream stream = {};
   cudnnHandle_t cudnn = nullptr;    // null on streams without libraries
   cublasHandle_t cublas = nullptr;  // null on streams without libraries; its workspace is fixed, so that results repeat
-  float* partials = nullptr;        // [kPartials] device memory for sums by block; free between tasks
-  unsigned* arrivals = nullptr;     // [kMaxBlocks] device memory, zeros between kernels (last_block.h)
+  float* partials = nullptr;        // [kPartials] device memory of replica 0 for sums by block; free between tasks
+  unsigned* arrivals = nullptr;     // [kMaxBlocks] device memory of replica 0, zeros between kernels (last_block.h)
 };
 
 inline constexpr int kPartials = 6144;
@@ -40,6 +41,7 @@ class CudaTaskGraph final : public TaskGraph {
     bool calls_libraries = false;
   };
 
+  ReplicaMemory replicas;  // for which each entry is enqueued
   std::vector<Entry> entries;
   Handle<cudaGraphExec_t, cudaGraphExecDestroy> executable;  // none: the entries are enqueued one by one
 };
@@ -50,13 +52,14 @@ class CudaStream final : public Stream {
     std::string name;
     StreamRole role = StreamRole::kLearner;
     int ordinal = 0;     // device ordinal
+    int replicas = 1;    // of a team, at most
     bool graphs = true;  // false: recordings are enqueued task by task, and errors name the operator
     StreamObserver* observer = nullptr;
   };
 
   // Device memory of a stream, in bytes. With libraries this includes their workspace and room for the recordings, but
   // not their handles.
-  static std::size_t bytes(bool libraries);
+  static std::size_t bytes(bool libraries, int replicas = 1);
 
   // `gate`: the device's; must outlive the stream.
   CudaStream(Options options, CaptureGate& gate);
@@ -77,7 +80,7 @@ class CudaStream final : public Stream {
   Event deliver(void* to, const void* from, std::size_t bytes, const char* label) override;
   void fetch(void* to, const void* from, std::size_t bytes, const char* label) override;
   void drain() noexcept override;
-  void begin_recording() override;
+  void begin_recording(const ReplicaMemory& replicas) override;
   std::unique_ptr<TaskGraph> end_recording() override;
 
   // Throws if the GPU has failed. Does not wait.
@@ -120,6 +123,9 @@ class CudaStream final : public Stream {
     run(TaskKind::kOperator, entry.label, entry.run, entry.calls_libraries);
   }
   void capture(CudaTaskGraph& recorded);
+  // Runs each entry for which choose(entry), for the replicas of the recording.
+  template <typename Choose>
+  void run_entries(const CudaTaskGraph& recorded, const Choose& choose);
   Event next_event();
   void before(const TaskInfo& task);
   void after(const TaskInfo& task);

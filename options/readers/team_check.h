@@ -1,0 +1,13 @@
+// Checks that the job's learners can train in teams of the size that it asks for.
+#pragma once
+
+#include "dataflow/models/fields/field_issues.h"
+#include "options/job_options.h"
+
+namespace arbalest::jobs {
+
+// Adds an issue if JobOptions::team does not divide a fixed number of learners, or if devices, schemes or split layers
+// rule teams out. Devices, learners and schemes must be set. `is_split`: whether devices share a layer.
+void check_team(const JobOptions& options, bool is_split, dataflow::FieldIssues& issues);
+
+}  // namespace arbalest::jobs
