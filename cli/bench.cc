@@ -158,11 +158,12 @@ Command add_bench(CLI::App& program) {
       "\n"
       "Every run is a separate process, `arbalest train` with one seed; runs follow one another, and the\n"
       "jobs take turns. The clock covers preparation, training and evaluation. The target is reached when\n"
-      "the lower median of the last five test accuracies is at it (with a validation set: of the last five\n"
-      "validation accuracies). A run that does not reach the target counts as slower than all that do.\n"
-      "Without a target every run trains all its epochs, and accuracies are compared. Results are written\n"
-      "after every run. Ctrl-C stops the current run; a second Ctrl-C ends both at once. The same command\n"
-      "with --resume continues: finished runs are kept, and runs that failed or were stopped run again.\n"
+      "the lower median of the last five test accuracies is at least the target (with a validation set: of\n"
+      "the last five validation accuracies). A run that does not reach the target counts as slower than all\n"
+      "that do. Without a target every run trains all its epochs, and accuracies are compared. Results are\n"
+      "written after every run. Ctrl-C stops the current run; a second Ctrl-C ends the run and the bench at\n"
+      "once. The same command with --resume continues: finished runs are kept, and runs that failed or were\n"
+      "stopped run again.\n"
       "\n" +
       std::string(kExitCodesHelp));
   command->add_option("JOB", arguments->request.jobs, "Job files (*.txtpb)")->required()->check(check_name);

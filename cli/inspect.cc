@@ -75,8 +75,8 @@ void add_assumed_devices(CLI::App& command, InspectArguments& arguments, CLI::Op
       command
           .add_option("--links", arguments.links,
                       "Speed and latency of a device's link, such as 12GB/s,5us or 40Gbit/s,20us. Instead of the "
-                      "layers, print what each layer sends for a mini-batch between --devices-assumed, and how long "
-                      "that takes, data-parallel and split over the devices")
+                      "usual report, print, for each layer, the bytes and the time that communication between "
+                      "--devices-assumed takes per mini-batch, both data-parallel and split over the devices")
           ->type_name("SPEED,LATENCY")
           ->excludes(expand);
   CLI::Option* devices = command
@@ -89,7 +89,7 @@ void add_assumed_devices(CLI::App& command, InspectArguments& arguments, CLI::Op
   links->needs(devices);
   command
       .add_option("--flops", arguments.flops,
-                  "With --links, also print the time of computation on each device of this speed, such as 10TFLOP/s")
+                  "With --links, also take computation into account: the speed of one device, such as 10TFLOP/s")
       ->type_name("SPEED")
       ->needs(links);
 }

@@ -39,7 +39,7 @@ constexpr const char* kDescription =
     "  arbalest runs                                         the runs below runs/, their status and accuracy\n"
     "  arbalest help learning_rate.base                      what a field of a job means\n"
     "  arbalest inspect JOB                                  layers, bytes, how many learners fit\n"
-    "  arbalest tune JOB                                     how many learners train it fastest\n"
+    "  arbalest tune JOB                                     how many learners per device train it fastest\n"
     "  arbalest bench JOB --target 0.99                      how long it takes to reach an accuracy\n"
     "  arbalest export RUN --output model.onnx               the trained model for other programs\n"
     "  arbalest data verify JOB                              read every example of its datasets\n"

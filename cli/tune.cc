@@ -206,15 +206,16 @@ int tune(const TuneArguments& arguments) {
 Command add_tune(CLI::App& program) {
   auto arguments = std::make_shared<TuneArguments>();
   CLI::App* command =
-      program.add_subcommand("tune", "Find how many learners of each device train a job fastest; keeps no model");
+      program.add_subcommand("tune", "Find how many learners per device train a job fastest; keeps no model");
   command->footer(
       "Examples:\n"
       "  arbalest tune configs/lenet-mnist.txtpb\n"
       "  arbalest tune configs/lenet-mnist.txtpb --sweep --output tuning   # tuning/tune.json and tune.svg\n"
       "  arbalest tune configs/lenet-mnist.txtpb --objective time-to-accuracy --target 0.99 --seeds 1..3\n"
       "\n"
-      "If other programs take more than 5 % of the processor time that the learners want, windows are repeated.\n"
-      "If the machine does not become quiet, the answer says so and is by processor time.\n"
+      "Measurements in which other programs take more than 5 % of the wanted processor time are repeated.\n"
+      "If the machine does not become quiet, the result says so and compares images per second of processor\n"
+      "time.\n"
       "\n"
       "On Ctrl-C a time-to-accuracy study keeps the numbers of learners that are finished, a throughput\n"
       "search keeps nothing, and a sweep keeps the result of its search.\n"
@@ -223,7 +224,7 @@ Command add_tune(CLI::App& program) {
       "learners { per_device { auto {} } } searches while it trains. Its search starts at the result of an\n"
       "earlier tune with the same model, data, mini-batch size, precision, devices and version of\n"
       "Arbalest. These results are stored in arbalest/learners/ below $XDG_CACHE_HOME (default: ~/.cache);\n"
-      "results by time to accuracy, and of a busy machine, are not.\n"
+      "results of time-to-accuracy studies and of a busy machine are not stored.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);
@@ -233,24 +234,26 @@ Command add_tune(CLI::App& program) {
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
   command
-      ->add_option("--objective", arguments->objective,
-                   "throughput: examples/s. goodput: examples/s times their statistical efficiency. time-to-accuracy: "
-                   "trains with every number and compares the time to --target (default: the objective of the job's "
-                   "auto {}, or throughput)")
+      ->add_option(
+          "--objective", arguments->objective,
+          "throughput: examples/s. goodput: examples/s times their statistical efficiency. time-to-accuracy: "
+          "trains with 1, 2, 4 ... learners and compares the time to --target (default: the objective of the job's "
+          "auto {}, or throughput)")
       ->check(CLI::IsMember({kThroughput, kGoodput, kTimeToAccuracy}))
       ->type_name("WHAT");
   command
       ->add_option("--target", arguments->target, "Accuracy in (0, 1] (default: training.target_accuracy of the job)")
       ->type_name("A");
   command
-      ->add_option("--seeds", arguments->seeds,
-                   "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number "
-                   "only if its times overlap those of no other number (default: the job's seed)")
+      ->add_option(
+          "--seeds", arguments->seeds,
+          "With time-to-accuracy: train with each of these seeds, such as 1..3 or 1,2,7, and choose a number "
+          "only if its range of times does not overlap with that of any other number (default: the job's seed)")
       ->type_name("LIST");
   command->add_flag(
       "--sweep", arguments->sweep,
-      "Compare every number of learners in turns, not only the best of the search, and print how much slower "
-      "the chosen one is (time-to-accuracy: every number instead of 1, 2, 4 ...)");
+      "Also measure every number of learners, and print how much slower the chosen one is than the best. With "
+      "time-to-accuracy: train with every number instead of 1, 2, 4 ...");
   command->add_flag("--no-cache", arguments->no_cache, "Do not store the result for later runs with auto {}");
   command->add_flag("--json", arguments->json, "Print JSON");
   return {command, [arguments] { return tune(*arguments); }};

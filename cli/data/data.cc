@@ -128,8 +128,8 @@ void add_verify(CLI::App& data, Command& chosen) {
       "\n"
       "Prints number, folder and name of each class.\n"
       "Lists the examples that cannot be read (the first one in an array or in a file of MNIST or CIFAR).\n"
-      "Exits with 4 if there are any. So it does if a list of class names is wrong, or if RUN/job.txtpb is\n"
-      "verified and the names are others than those of RUN/model.safetensors.\n"
+      "Exits with 4 if there are any. It also exits with 4 if a list of class names is wrong, or if you\n"
+      "verify RUN/job.txtpb and its class names differ from those in RUN/model.safetensors.\n"
       "\n" +
       std::string(kExitCodesHelp));
   add_job_arguments(*command, arguments->job);

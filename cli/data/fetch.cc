@@ -116,7 +116,7 @@ Command add_data_fetch(CLI::App& data) {
       "  arbalest data fetch cifar10 cifar100 --data-root /data\n"
       "  arbalest data fetch mnist --from https://mirror.example/datasets/mnist\n"
       "\n"
-      "Files get their names when their length and SHA-256 are those of the published files. A download\n"
+      "A download gets its final name only after its length and SHA-256 have been verified. A download\n"
       "that broke off or was stopped goes on where it ended. Files that are there are checked and kept.\n"
       "\n" +
       std::string(kExitCodesHelp));

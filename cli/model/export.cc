@@ -69,7 +69,7 @@ Command add_export(CLI::App& program) {
       "  arbalest export runs/lenet-digits-20250131-142530 --output lenet.onnx --softmax\n"
       "  arbalest export runs/lenet-digits-20250131-142530 --format safetensors --output lenet.safetensors\n"
       "\n"
-      "ONNX files have operator set 13, or 17 with layer_norm, and a free batch size. Their input 'image'\n"
+      "ONNX files have operator set 13, or 17 with layer_norm, and a dynamic batch size. Their input 'image'\n"
       "takes normalized pixels, and the metadata say how to normalize; 'ids' takes ids. Their output is\n"
       "'logits', or 'prediction' for models that predict numbers. The same model gives the same bytes.\n"
       "\n" +

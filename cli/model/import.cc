@@ -42,7 +42,7 @@ Command add_import(CLI::App& program) {
       "Examples:\n"
       "  arbalest import resnet18.onnx --output resnet18\n"
       "  arbalest import resnet18.onnx --output resnet18 --job my-data.txtpb\n"
-      "  arbalest train resnet18/job.txtpb      train on from its weights\n"
+      "  arbalest train resnet18/job.txtpb      continue training from its weights\n"
       "  arbalest evaluate resnet18             measure it as it is\n"
       "\n"
       "The directory holds job.txtpb, which lists the model's layers, and model.safetensors. A model with an\n"

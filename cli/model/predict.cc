@@ -301,8 +301,9 @@ Command add_predict(CLI::App& program) {
       ->type_name("FILE")
       ->check(check_name);
   command->add_flag("--skip-errors", arguments->skip_errors, "Exit with 0 even if some images or rows cannot be read");
-  command->add_flag("--latency", arguments->latency,
-                    "Measure instead: percentiles of single examples, and images per second of mini-batches");
+  command->add_flag(
+      "--latency", arguments->latency,
+      "Measure speed instead of predicting: latency percentiles for single examples, images/s for mini-batches");
   command->add_flag("--json", arguments->json, "Print the measurement as JSON");
   return {command, [arguments] { return predict(*arguments); }};
 }
