@@ -108,7 +108,8 @@ void set_file_aside(const fs::path& file, const char* ending, const char* reason
     const fs::path aside = set_aside(file, ending);
     warn(fmt::format("'{}' is now '{}': {}", file.string(), aside.filename().string(), reason));
   } catch (const engine::Error& error) {
-    warn(fmt::format("'{}' cannot be renamed: {}; {}", file.string(), error.what(), reason));
+    warn(fmt::format("'{}' should be set aside ({}), but it cannot be renamed: {}", file.string(), reason,
+                     error.what()));
   }
 }
 
@@ -189,10 +190,9 @@ std::optional<BestModel> find_best_model(const BestModelNeeds& needs, const Warn
     break;
   }
   if (!needs.best || taken == needs.best) return taken;
-  warn(fmt::format("the best model before this point, of {}, was not kept: no checkpoint holds it; {} {}",
-                   text_of(*needs.best), kBestModel,
-                   taken ? fmt::format("is that of {}, the best of the checkpoints", text_of(*taken))
-                         : "will be the model of the next epoch that ends"));
+  warn(fmt::format("no checkpoint holds the run's best model, that of {}; {} {}", text_of(*needs.best), kBestModel,
+                   taken ? fmt::format("is now the best model among the checkpoints, that of {}", text_of(*taken))
+                         : "will be written at the end of the next epoch"));
   return taken;
 }
 

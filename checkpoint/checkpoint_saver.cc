@@ -98,7 +98,7 @@ std::unique_ptr<CheckpointWriter> CheckpointSaver::begin(std::uint64_t batches, 
       writing_ = std::async(std::launch::async, [given = work.get_future()]() mutable { return given.get()(); });
     } catch (const std::system_error& error) {
       engine::fail(engine::ErrorKind::kOutOfMemory,
-                   "no thread is left that could write it ({}); look at 'ulimit -u' and at pids.max",
+                   "cannot start a thread to write the checkpoint ({}); look at 'ulimit -u' and at pids.max",
                    error.code().message());
     }
     begun_ = std::move(work);

@@ -145,7 +145,7 @@ void print_next(const TrainArguments& arguments, const engine::process::World& w
   if (arguments.quiet) return;
   const std::string commands = next_commands(command_of(arguments), directory, steps);
   if (commands.empty()) return;
-  const char* launcher = world.size() > 1 ? " (train: with mpirun or srun, as before)" : "";
+  const char* launcher = world.size() > 1 ? " (start the train command with mpirun or srun, as before)" : "";
   print_note(fmt::format("next{}:\n{}", launcher, commands));
 }
 

@@ -145,11 +145,11 @@ void add_folder(const fs::path& folder, Found& found) {
   std::ranges::sort(files);
   found.files.insert(found.files.end(), files.begin(), files.end());
   if (left_out.files.count() > 0) {
-    found.warnings.push_back(fmt::format("{}: left out {} without the name of an image file ({})", folder.string(),
+    found.warnings.push_back(fmt::format("{}: skipped {} without an image extension ({})", folder.string(),
                                          counted(left_out.files.count(), "file"), left_out.files.kinds()));
   }
   if (left_out.links > 0) {
-    found.warnings.push_back(fmt::format("{}: left out {} to folders; name those folders as inputs, too",
+    found.warnings.push_back(fmt::format("{}: skipped {} to folders; name those folders as inputs, too",
                                          folder.string(), counted(left_out.links, "link")));
   }
 }

@@ -17,7 +17,8 @@ bool has_role(const LayerDescription& layer, LayerRole role) {
 std::shared_ptr<const Layer> read_accuracy(const v1::Accuracy& message, FieldIssues& issues) {
   const std::vector<std::int32_t> top_k(message.top_k().begin(), message.top_k().end());
   if (top_k.size() > AccuracyLayer::kMaxTopK) {
-    issues.add("top_k", fmt::format("top_k has {} numbers; {} are the most", top_k.size(), AccuracyLayer::kMaxTopK));
+    issues.add("top_k",
+               fmt::format("top_k may have at most {} numbers, not {}", AccuracyLayer::kMaxTopK, top_k.size()));
   }
   for (auto k = top_k.begin(); k != top_k.end(); ++k) {
     const std::string path = fmt::format("top_k[{}]", k - top_k.begin());

@@ -50,9 +50,8 @@ void check_directions(const Length& length, const Report& report) {
   const std::string height = length.name + "_height";
   const std::string width = length.name + "_width";
   if (length.both && (length.height || length.width)) {
-    report(length.name, fmt::format("{} is given for both directions at once and again for one of them; "
-                                    "remove {} or {}",
-                                    length.name, length.name, length.height ? height : width));
+    report(length.name, fmt::format("{0} already sets both directions; remove {0} or {1}", length.name,
+                                    length.height ? height : width));
   } else if (!length.both && length.height.has_value() != length.width.has_value()) {
     report(length.height ? height : width,
            fmt::format("{} is given without {}", length.height ? height : width, length.height ? width : height));

@@ -139,10 +139,11 @@ std::string to_text(const std::optional<int>& resize) {
 
 // One name that differs tells enough: the lists may be long.
 std::string differing_names(const ModelDescription& file, const ModelDescription& job) {
-  if (job.class_names.empty()) return fmt::format("class 0 is '{}', and the job has no class names", file.label(0));
+  if (job.class_names.empty())
+    return fmt::format("class 0 is '{}' in the ONNX file, and the job has no class names", file.label(0));
   for (std::int64_t k = 0; k < file.outputs; ++k) {
     if (file.label(k) == job.label(k)) continue;
-    return fmt::format("class {} is '{}', and '{}' in the job", k, file.label(k), job.label(k));
+    return fmt::format("class {} is '{}' in the ONNX file and '{}' in the job", k, file.label(k), job.label(k));
   }
   return "";
 }
@@ -165,15 +166,16 @@ void note_differences(const ModelDescription& file, const JobOptions& options, c
   };
   if (file.input != ModelDescription::Input::kIds && file.input != job.input) {
     const bool reads_bytes = file.input == ModelDescription::Input::kImage;
-    note("the input is {}", reads_bytes ? "pixels of bytes, and numbers in the job" : "numbers, and pixels in the job");
+    note("the input is {} in the ONNX file and {} in the job", reads_bytes ? "pixels of bytes" : "numbers",
+         reads_bytes ? "numbers" : "pixels of bytes");
   }
   if (file.input != ModelDescription::Input::kIds && !(is_same(file.normalization.mean, job.normalization.mean) &&
                                                        is_same(file.normalization.stddev, job.normalization.stddev))) {
-    note("mean {} and stddev {}, and {} and {} in the job", file.normalization.mean, file.normalization.stddev,
-         job.normalization.mean, job.normalization.stddev);
+    note("mean {} and stddev {} in the ONNX file, mean {} and stddev {} in the job", file.normalization.mean,
+         file.normalization.stddev, job.normalization.mean, job.normalization.stddev);
   }
   if (file.input == ModelDescription::Input::kImage && file.resize != job.resize) {
-    note("it reads {}, and {} in the job", to_text(file.resize), to_text(job.resize));
+    note("the ONNX file reads {}, the job {}", to_text(file.resize), to_text(job.resize));
   }
   if (!file.class_names.empty() && file.class_names != job.class_names) note("{}", differing_names(file, job));
   if (differences.empty()) return;

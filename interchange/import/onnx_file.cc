@@ -28,7 +28,8 @@ constexpr std::size_t kMostBytes = std::numeric_limits<int>::max();  // protobuf
 
 void check_versions(const onnx::Model& model) {
   if (!model.has_graph() || !model.has_ir_version()) {
-    engine::fail(ErrorKind::kCheckpoint, "it is no ONNX model: it has no {}", model.has_graph() ? "version" : "graph");
+    engine::fail(ErrorKind::kCheckpoint, "it is not an ONNX model: it has no {}",
+                 model.has_graph() ? "version" : "graph");
   }
   for (const onnx::OperatorSet& set : model.opset_import()) {
     const bool is_standard = set.domain().empty() || set.domain() == "ai.onnx";
@@ -174,8 +175,7 @@ onnx::Model parse_onnx(std::string_view bytes, const std::filesystem::path& path
   google::protobuf::io::CodedInputStream stream(&array);
   if (!model.ParseFromCodedStream(&stream) || !stream.ConsumedEntireMessage()) {
     engine::fail(ErrorKind::kCheckpoint,
-                 "it is no ONNX model, or it is damaged: its bytes are no protobuf message of "
-                 "that form");
+                 "it is not an ONNX model, or it is damaged: it cannot be parsed as an ONNX protobuf message");
   }
   check_versions(model);
   onnx::Graph& graph = *model.mutable_graph();

@@ -116,7 +116,8 @@ class DataReader {
       return;
     }
     const auto require = [&](const char* field, bool is_there) {
-      if (!is_there) issues_.add(path_of(field), fmt::format("{} is missing: that of the model's images", field));
+      if (!is_there)
+        issues_.add(path_of(field), fmt::format("{0} is missing; set it to the {0} of the model's images", field));
     };
     require("height", source.has_height());
     require("width", source.has_width());

@@ -89,14 +89,14 @@ class SplitCheck {
       refuse(fmt::format("learners.per_device.{}", is_tuned ? "auto"
                                                    : grows  ? "growth"
                                                             : "schedule"),
-             "each device has one learner; set learners { per_device { fixed: 1 } }");
+             "split layers need exactly one learner per device; set learners { per_device { fixed: 1 } }");
       return;
     }
     const auto several = [](int count) { return count != 1; };
     const auto found = std::ranges::find_if(options_.learners_per_device, several);
     if (found == options_.learners_per_device.end()) return;
     refuse(fmt::format("learners.per_device of {}", *found),
-           "each device has one learner; set learners { per_device { fixed: 1 } }");
+           "split layers need exactly one learner per device; set learners { per_device { fixed: 1 } }");
   }
 
   const v1::Job& job_;

@@ -27,8 +27,8 @@ void check_hogwild(const JobOptions& options, dataflow::FieldIssues& issues) {
   }
   if (options.reports_loss_gap) {
     issues.add("synchronization.report_loss_gap",
-               "report_loss_gap compares the learners' own weights with the model, and under hogwild the model is the "
-               "weights of all learners; remove it");
+               "report_loss_gap does not work with hogwild: all learners share the model's weights, so there is no gap "
+               "to report; remove it");
   }
 }
 

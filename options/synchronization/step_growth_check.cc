@@ -165,10 +165,11 @@ void check_step_growth(const JobOptions& options, dataflow::FieldIssues& issues)
     if (problem.empty() && begins_late) problem = late_start_problem(phase, remedy);
     if (problem.empty()) continue;
     const bool keeps = problem.find("KEEP") != std::string::npos;
-    issues.add(phase.path,
-               fmt::format("with the optimizer's momentum {:g} these steps are likely to diverge: {}{}",
-                           engine::momentum_of(options.optimizer.rule), problem,
-                           keeps ? "; if larger steps are known to train, give them as learning_rate.base" : ""));
+    issues.add(
+        phase.path,
+        fmt::format("with the optimizer's momentum {:g} these steps are likely to diverge: {}{}",
+                    engine::momentum_of(options.optimizer.rule), problem,
+                    keeps ? "; if you know that a larger learning rate works, set learning_rate.base to it" : ""));
   }
 }
 

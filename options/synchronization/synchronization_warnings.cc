@@ -51,9 +51,10 @@ void add_idle_fields(const SchemePhase& phase, const v1::AsyncSgd& written, std:
   }
   if (mode == SynchronizationMode::kGradient) {
     constexpr const char* kReason =
-        "with staleness: 0 and push_every: 1, which make the scheme s_sgd, {}; remove it, or raise staleness";
+        "because staleness: 0 with push_every: 1 is s_sgd, {}; remove it, or raise staleness";
     warn_if(written.scale_by_staleness(), "scale_by_staleness", fmt::format(kReason, "where no gradient is stale"));
-    warn_if(written.warm_start_epochs() > 0.0, "warm_start_epochs", fmt::format(kReason, "as the warm start is"));
+    warn_if(written.warm_start_epochs() > 0.0, "warm_start_epochs",
+            fmt::format(kReason, "the scheme of the warm start"));
   }
 }
 
@@ -72,10 +73,10 @@ std::vector<FieldIssue> synchronization_warnings(const v1::Synchronization& writ
       warnings.push_back(
           {phase.path,
            fmt::format(
-               "each {} is a whole step, so {} learners take as many steps as one, and with_learners multiplies the "
-               "learning rate of each besides; set with_learners: KEEP if the loss rises",
-               phase.scheme.mode(phase.learners) == SynchronizationMode::kServer ? "push" : "mini-batch",
-               phase.learners)});
+               "with {} learners there are as many steps as with one (each {} is a step), and with_learners also "
+               "raises the learning rate of each step; set with_learners: KEEP if the loss rises",
+               phase.learners,
+               phase.scheme.mode(phase.learners) == SynchronizationMode::kServer ? "push" : "mini-batch")});
     }
     // A switch may count the learners of this process only. With those of others no field is idle.
     if (phase.learners == 1 && options.learners_elsewhere > 0) continue;

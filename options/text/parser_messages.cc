@@ -82,7 +82,7 @@ std::string integer_range(const FieldDescriptor& field) {
 std::string wrong_value(const std::string& raw, const FieldDescriptor& field) {
   const auto range = match("Integer out of range (*)", raw);
   if (range && !integer_range(field).empty()) {
-    return fmt::format("{} is beyond the integers of {}, {}", (*range)[0], field.name(), integer_range(field));
+    return fmt::format("{} must be an integer in {}, not {}", field.name(), integer_range(field), (*range)[0]);
   }
   const auto word = match("Expected identifier, got: *", raw);
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL && (range || word)) {

@@ -151,12 +151,12 @@ TEST_CASE("own images: a job without readable images is an error") {
 
 TEST_CASE("own images: a dataset that differs from the job's description is refused") {
   const OwnImages own;
-  CHECK_THAT(own.train({"--set", "data.images.classes=3"}).err, ContainsSubstring("has 2 classes, but the job says 3"));
+  CHECK_THAT(own.train({"--set", "data.images.classes=3"}).err, ContainsSubstring("but the job says classes: 3"));
   const Completed no_resize =
       own.program().run({"train", "own.txtpb", "--data-root", "data", "--set", "data.augmentation={}", "--set",
                          "data.images.decoding={height: 8 width: 8}"});
   CHECK(no_resize.exit_code == 4);
-  CHECK_THAT(no_resize.err, ContainsSubstring("set resize"));
+  CHECK_THAT(no_resize.err, ContainsSubstring("set decoding.resize"));
   fs::remove_all(own.file("train"));
   const Completed missing = own.train();
   CHECK(missing.exit_code == 4);

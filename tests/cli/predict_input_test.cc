@@ -134,7 +134,7 @@ TEST_CASE("predict: links to folders in a folder are left out with a warning, an
   const Completed one = trained().predict({"linking"});
   CHECK(one.exit_code == 0);
   CHECK(lines_of(one.out).size() == 1);
-  CHECK_THAT(one.err, ContainsSubstring("left out 1 link to folders"));
+  CHECK_THAT(one.err, ContainsSubstring("skipped 1 link to folders"));
   const Completed listed = trained().shell("echo images | $predict -");
   CHECK_THAT(listed.out, ContainsSubstring("is a folder; name it as an input"));
 }

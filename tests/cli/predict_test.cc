@@ -130,7 +130,7 @@ TEST_CASE("predict: images of every broken kind are lines with an error, and the
   write_text(folder / "notes.md", "no image, and not named like one");
   const Completed result = trained().predict({"hostile", "--top", "1"});
   CHECK(result.exit_code == 4);
-  CHECK_THAT(result.err, ContainsSubstring("left out 1 file without the name of an image file (1 .md)"));
+  CHECK_THAT(result.err, ContainsSubstring("skipped 1 file without an image extension (1 .md)"));
   CHECK_THAT(result.err, ContainsSubstring("6 of 9 examples could not be predicted"));
   const std::vector<std::string> lines = lines_of(result.out);
   REQUIRE(lines.size() == 9);

@@ -66,7 +66,7 @@ TEST_CASE("description: a model of another shape or number of outputs is refused
     }
     for (const Completed& refused : uses_of(program)) {
       CHECK(refused.exit_code == 5);
-      CHECK_THAT(refused.err, ContainsSubstring("was trained on other data than the run's job.txtpb says: "));
+      CHECK_THAT(refused.err, ContainsSubstring("does not match the run's job.txtpb: "));
     }
     CHECK_FALSE(fs::exists(program / "model.onnx"));
   }

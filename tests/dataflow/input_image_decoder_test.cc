@@ -186,7 +186,7 @@ TEST_CASE("images: test images are resized and center-cropped", "[input]") {
   const CropBox whole = frame({}, {10, 20}, {10, 20}, {});
   CHECK((whole.left == 0.0 && whole.top == 0.0 && whole.width == 10.0 && whole.height == 20.0));
   CHECK_THROWS_WITH(frame({}, {20, 10}, {10, 20}, {}),
-                    ContainsSubstring("has 20 x 10 pixels, but the job's images have 10 x 20; set resize"));
+                    ContainsSubstring("has 20 x 10 pixels, but the job's images have 10 x 20; set decoding.resize"));
 }
 
 TEST_CASE("images: a random crop is inside the image and a function of the example's position", "[input]") {

@@ -184,7 +184,7 @@ TEST_CASE("image files: missing folders, empty classes and classes without train
              ContainsSubstring("class 'bird' is not among those of the training set"));
   Strings warnings;
   CHECK_THAT(data_failure([&] { open_image_files(source(directory), Split::kTrain, 3, warnings); }),
-             ContainsSubstring("has 2 classes, but the job says 3: cat, dog"));
+             ContainsSubstring("has 2 class folders (cat, dog), but the job says classes: 3; "));
   fs::remove_all(directory / "train");
   fs::create_directories(directory / "train");
   CHECK_THAT(data_failure([&] { list(directory); }), ContainsSubstring("holds no folder, so there is no class"));
@@ -195,7 +195,7 @@ TEST_CASE("image files: images of several sizes need a resize", "[input]") {
   write_tree(directory);
   CHECK_THAT(data_failure([&] { read(images(directory, Framing{}), 1); }),
              ContainsSubstring((directory / "train/cat/b.png").string() + ": has 20 x 12 pixels") &&
-                 ContainsSubstring("set resize"));
+                 ContainsSubstring("set decoding.resize"));
   write_file(directory / "train/cat/b.png", png(gradient(6, 8)));
   const auto image = gradient(6, 8);
   const std::vector<float> found = read(images(directory, Framing{}), 1);

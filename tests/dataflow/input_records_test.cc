@@ -119,7 +119,7 @@ TEST_CASE("records: a file that ends within a record is refused, and the error n
   write_text(directory / "a", whole + "trailing bytes");
   CHECK_THAT(data_failure([&] { RecordFile(directory / "a"); }), ContainsSubstring("record 2 (byte 43)"));
   CHECK_THAT(data_failure([&] { RecordFile(directory / "none"); }), ContainsSubstring("cannot be opened"));
-  CHECK_THAT(data_failure([&] { RecordFile(directory.path()); }), ContainsSubstring("is no file"));
+  CHECK_THAT(data_failure([&] { RecordFile(directory.path()); }), ContainsSubstring("is not a regular file"));
 }
 
 TEST_CASE("records: the error for a flipped bit names its record", "[input]") {

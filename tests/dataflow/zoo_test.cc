@@ -234,7 +234,7 @@ TEST_CASE("zoo: images smaller than the model allows are refused") {
     const std::string name = model.substr(0, model.find(' '));
     CHECK(issues.all()[0].path == "zoo." + name);
     CHECK(issues.all()[0].message ==
-          fmt::format("{0} needs images of {1}x{1} pixels or larger; those of the data are 3x{2}x{2}", name, side,
+          fmt::format("{0} needs images of {1}x{1} pixels or larger; the data has images of 3x{2}x{2}", name, side,
                       side - 1));
   }
 }

@@ -57,8 +57,8 @@ class HostileImport(unittest.TestCase):
         self.assertIn("not empty", done.stderr)
 
     def test_what_is_no_model(self):
-        self.refuse(b"", 5, "no ONNX model")
-        self.refuse(b"no model", 5, "no ONNX model")
+        self.refuse(b"", 5, "not an ONNX model")
+        self.refuse(b"no model", 5, "not an ONNX model")
         self.refuse(os.urandom(1000), 5)
         self.file.unlink()
         self.refuse(None, 4, "model.onnx': No such file")

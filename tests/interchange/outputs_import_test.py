@@ -108,10 +108,11 @@ class OutputsImport(unittest.TestCase):
         job = self.folder / "job.txtpb"
         data = 'npy {{ directory: "." classes: 3 features: 6 pixels: FLOAT32 }} {}'
         for fields, texts in (
-                ("normalization { mean: 0 stddev: 1 }", ["mean [0.5] and stddev [0.25], and [0] and [1] in the job",
-                                                         "class 0 is 'cat', and the job has no class names"]),
+                ("normalization { mean: 0 stddev: 1 }", [
+                    "mean [0.5] and stddev [0.25] in the ONNX file, mean [0] and stddev [1] in the job",
+                    "class 0 is 'cat' in the ONNX file, and the job has no class names"]),
                 ('normalization { mean: 0.5 stddev: 0.25 } class_names: ["cat", "eel", "dog"]',
-                 ["class 1 is 'dog', and 'eel' in the job"])):
+                 ["class 1 is 'dog' in the ONNX file and 'eel' in the job"])):
             job.write_text(probe.job_text("zoo { mlp {} }", data.format(fields)), encoding="utf-8")
             messages = self.import_(content, "--job", job)
             self.assertIn(f"'{job}', which is used", messages)
@@ -135,13 +136,13 @@ class OutputsImport(unittest.TestCase):
                 "normalization { mean: 0.5 stddev: 0.5 }")
         job.write_text(probe.job_text("zoo { mlp {} }", data % ""), encoding="utf-8")
         messages = self.import_(described(file, resize="12", **pairs), "--job", job)
-        self.assertIn("whose shorter side is scaled to 12, and images whose shorter side is scaled to 8 in the job", messages)
+        self.assertIn("shorter side is scaled to 12, the job images whose shorter side is scaled to 8", messages)
         self.assertNotIn("mean", messages)
         for written in self.run_.iterdir():
             written.unlink()
         job.write_text(probe.job_text("zoo { mlp {} }", data % " pixels: FLOAT32"), encoding="utf-8")
         messages = self.import_(described(file, resize="8", **pairs), "--job", job)
-        self.assertIn("the input is pixels of bytes, and numbers in the job", messages)
+        self.assertIn("the input is pixels of bytes in the ONNX file and numbers in the job", messages)
         for written in self.run_.iterdir():
             written.unlink()
         job.write_text(probe.job_text("zoo { mlp {} }", data % ""), encoding="utf-8")

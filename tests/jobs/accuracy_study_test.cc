@@ -44,7 +44,7 @@ TEST_CASE("the number of learners that reaches the target first is chosen, and t
   CHECK(chosen({reached(1, 5.0), reached(2, 5.0)}) == 1);
 }
 
-TEST_CASE("over several seeds a number is chosen only if its times overlap those of no other number") {
+TEST_CASE("over several seeds a number is chosen only if its range of times overlaps with no other") {
   const AccuracyPoint slow = point_of(1, {9.0, 10.0, 11.0});
   CHECK(chosen({slow, point_of(2, {5.0, 6.0, 7.0})}) == 2);
   CHECK(chosen({slow, point_of(2, {5.0, 6.0, 9.5})}) == 0);     // overlaps the fastest run of one learner

@@ -82,8 +82,9 @@ TEST_CASE(
   CHECK(take({.run_directory = run.path(), .checkpoint = third, .batches = 300, .best = BestModel{0.8, 150}}) ==
         BestModel{0.75, 200});
   REQUIRE(take.warnings.size() == 2);
-  CHECK_THAT(take.warnings[1], ContainsSubstring("mini-batch 150 (score 0.8)") &&
-                                   ContainsSubstring("is that of mini-batch 200 (score 0.75)"));
+  CHECK_THAT(take.warnings[1],
+             ContainsSubstring("mini-batch 150 (score 0.8)") &&
+                 ContainsSubstring("is now the best model among the checkpoints, that of mini-batch 200 (score 0.75)"));
   jobs::BestModelNeeds smaller{.run_directory = run.path(), .batches = 300, .best = BestModel{0.1, 150}};
   smaller.order = {.smaller_is_better = true};
   CHECK(take(smaller) == BestModel{0.5, 100});

@@ -124,7 +124,7 @@ TEST_CASE("a job with a server warns of a high momentum and of a scaled learning
             "a push is the sum of 4 gradients, and the optimizer's momentum 0.9 multiplies it by 10"));
   CHECK_FALSE(has(warnings("fixed: 2", {"optimizer.sgd.momentum=0.5", "synchronization.async_sgd.push_every=4"}),
                   "a push is the sum"));
-  const std::string scaled = "synchronization.async_sgd: each push is a whole step";
+  const std::string scaled = "as many steps as with one (each push is a step)";
   CHECK(has(warnings("fixed: 2", {"learning_rate.with_learners=LINEAR"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 2", {"learning_rate.with_learners=KEEP"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 1", {"learning_rate.with_learners=LINEAR"}), scaled));

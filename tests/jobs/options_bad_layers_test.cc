@@ -91,8 +91,9 @@ TEST_CASE("values of layers out of range are refused at the value") {
   CHECK_THAT(said("conv { filters: 0 kernel: 3 }"),
              ContainsSubstring("job.txtpb:3:8: error: layer 'a': filters must be in [1, 65536], not 0\n"));
   CHECK_THAT(said("conv { kernel: 3 }"), ContainsSubstring("job.txtpb:3:1: error: layer 'a': filters is missing"));
-  CHECK_THAT(said("max_pool { kernel: 2 kernel_height: 3 }"),
-             ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel is given for both directions at once"));
+  CHECK_THAT(
+      said("max_pool { kernel: 2 kernel_height: 3 }"),
+      ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel already sets both directions; remove kernel or "));
   CHECK_THAT(said("max_pool { kernel_width: 2 }"),
              ContainsSubstring("job.txtpb:3:12: error: layer 'a': kernel_width is given without kernel_height\n"));
   CHECK_THAT(said("conv { filters: 1 kernel: 3 dilation: 0 groups: 0 }"),

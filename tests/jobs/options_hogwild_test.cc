@@ -62,7 +62,7 @@ TEST_CASE("hogwild is refused where learners cannot share weights, and the error
                StartsWith("job.txtpb:7:11: error: ") && ContainsSubstring("devices: \"cpu\"") &&
                    ContainsSubstring(has_gpu ? "hogwild needs a CPU device, and 'cuda:0' is a GPU" : "'cuda:0'"));
     CHECK_THAT(refusal(with(scheme + " report_loss_gap: true")),
-               ContainsSubstring("report_loss_gap compares the learners' own weights with the model"));
+               ContainsSubstring("report_loss_gap does not work with hogwild: all learners share"));
   }
   CHECK_THAT(refusal(with("hogwild { staleness: 1 }")), ContainsSubstring("no field 'staleness' in hogwild"));
 }
@@ -99,7 +99,8 @@ TEST_CASE("hogwild warns that dense gradients overwrite each other, and of a sca
             "synchronization.switch[0].hogwild: the gradients of this model are dense, so 2 learners"));
   CHECK_FALSE(has(warnings("fixed: 1"), "are dense"));
   CHECK_FALSE(has(parse(with("async_sgd {}")).warnings, "are dense"));
-  const std::string scaled = "synchronization.hogwild: each mini-batch is a whole step, so 2 learners";
+  const std::string scaled =
+      "synchronization.hogwild: with 2 learners there are as many steps as with one (each mini-batch is a step)";
   CHECK(has(warnings("fixed: 2", {"learning_rate.with_learners=LINEAR"}), scaled));
   CHECK_FALSE(has(warnings("fixed: 2"), scaled));
 }

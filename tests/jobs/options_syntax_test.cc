@@ -80,9 +80,9 @@ TEST_CASE("the error for a value of the wrong type shows its position") {
   CHECK(first_line("32", "\"32\"") == "job.txtpb:4:24: error: expected an integer, not \"32\"");
   CHECK(first_line("32", "32.5") == "job.txtpb:4:24: error: expected an integer, not 32.5");
   CHECK(first_line("32", "99999999999") ==
-        "job.txtpb:4:24: error: 99999999999 is beyond the integers of batch_size, [-2147483648, 2147483647]");
+        "job.txtpb:4:24: error: batch_size must be an integer in [-2147483648, 2147483647], not 99999999999");
   CHECK(first_line("max_epochs: 10", "seed: 18446744073709551616") ==
-        "job.txtpb:4:33: error: 18446744073709551616 is beyond the integers of seed, [0, 18446744073709551615]");
+        "job.txtpb:4:33: error: seed must be an integer in [0, 18446744073709551615], not 18446744073709551616");
   CHECK(first_line("max_epochs: 10", "seed: -1") == "job.txtpb:4:33: error: expected an integer that is not negative");
   CHECK(first_line("0.01", "fast") == "job.txtpb:5:23: error: expected a number, not fast");
   CHECK(first_line("\"job\"", "job") == "job.txtpb:1:7: error: expected text in quotes, not job");

@@ -130,7 +130,7 @@ TEST_CASE("predictions stop when nothing more is wanted, and pass on the error o
   other.erase("class_names");
   jobs::write_safetensors(directory / "other.safetensors", tensors, other);
   CHECK_THROWS_WITH(jobs::read_described_model(job, (directory / "other.safetensors").string(), ""),
-                    ContainsSubstring("was trained on other data than the run's job.txtpb says"));
+                    ContainsSubstring("does not match the run's job.txtpb"));
   tensors.front().shape = {3, 3};
   tensors.front().values.resize(9);
   CHECK_THROWS_WITH(jobs::BatchPredictor(job, tensors, 1), ContainsSubstring("does not fit the run's job"));

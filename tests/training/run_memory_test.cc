@@ -109,7 +109,7 @@ TEST_CASE("old and new learners must fit in memory together when their thread co
     const std::vector<std::string> warnings = jobs::inspect(job).warnings;
     REQUIRE_FALSE(warnings.empty());
     CHECK_THAT(warnings.back(),
-               ContainsSubstring("3 learners (those before and after a change of their number) would"));
+               ContainsSubstring("3 learners (while their number changes, old and new learners coexist) would"));
   }
 }
 

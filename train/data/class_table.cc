@@ -125,9 +125,8 @@ void check_class_order(const DataOptions& data, const std::string& data_root, co
   }
   if (is_reordered) {
     warnings.push_back(
-        fmt::format("{}: the job's class_names are the names of the data in another order, so "
-                    "names of classes are wrong here, and numbers are right; to mend the names, train anew with "
-                    "class_names in the order of the data, or without them",
+        fmt::format("{}: class_names lists the data's names in another order. Scores are right, but printed class "
+                    "names are wrong; train again with class_names in the data's order, or remove class_names",
                     difference));
   } else if (!is_given) {
     warnings.push_back(difference + ": if these are other classes, the scores mean nothing");

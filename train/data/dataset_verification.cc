@@ -71,7 +71,7 @@ std::string names_problem(const std::vector<std::string>& names, const std::vect
   for (std::size_t c = 0; c < both; ++c) {
     if (names[c] == recorded[c]) continue;
     return fmt::format(
-        "class {} is '{}' in the data and '{}' in the run's {}: the labels have another meaning than they had in "
+        "class {} is '{}' in the data and '{}' in the run's {}: the class numbers no longer mean what they meant in "
         "training",
         c, names[c], recorded[c], kModelFile);
   }

@@ -10,6 +10,7 @@
 #include "engine/backends/devices.h"
 #include "engine/base/error.h"
 #include "engine/host/topology.h"
+#include "messages/text.h"
 #include "options/loading/load_job.h"
 #include "options/synchronization/job_schemes.h"
 #include "train/data/dataset_fingerprint.h"
@@ -133,8 +134,8 @@ void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& 
     check_origin(saved.origin, present, job.warnings);
     if (state.switches_done <= job.switches.size()) return;
     engine::fail(engine::ErrorKind::kCheckpoint,
-                 "the checkpoint follows {} switches of synchronization, and the job has {}", state.switches_done,
-                 job.switches.size());
+                 "the checkpoint was saved after {} of synchronization, but the job has only {}; restore the switches",
+                 counted(static_cast<std::int64_t>(state.switches_done), "switch"), job.switches.size());
   });
   const SynchronizationSwitch* last = state.switches_done > 0 ? &job.switches[state.switches_done - 1] : nullptr;
   const sma::Options& scheme = present_scheme(job, state.switches_done);

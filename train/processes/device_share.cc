@@ -44,8 +44,7 @@ DeviceShare share_of_cpu(const World& world, bool are_divided) {
   DeviceShare share{.devices = {engine::parse_device(fmt::format("cpu:{}", fmt::join(cores, ",")))}};
   if (static_cast<std::size_t>(world.local_size()) > allowed.size()) {
     share.warning = fmt::format(
-        "{} processes share the {} cores of host {}; fewer processes with more learners each "
-        "train faster",
+        "{} processes share the {} cores of host {}; use fewer processes, each with more learners: this is faster",
         world.local_size(), allowed.size(), world.host(world.rank()));
   }
   return share;

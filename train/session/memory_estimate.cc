@@ -205,12 +205,13 @@ void MemoryEstimate::check() const {
   const std::int64_t own = bytes_of_learners(*use, job_learners_);
   const int most = learners_that_fit();
   const std::string change =
-      job_learners_ == most_learners_ || tuned_ ? "" : " (those before and after a change of their number)";
-  throw DoesNotFit(fmt::format("{}{} would take {} of {} ({} for learners, {} for the rest), but {} are available; {}",
-                               counted(use->learners > 0 ? use->learners : total(job_learners_), "learner"), change,
-                               bytes_text(use->needed), use->name, bytes_text(own), bytes_text(use->needed - own),
-                               bytes_text(use->available), remedy(*use, most)),
-                   most);
+      job_learners_ == most_learners_ || tuned_ ? "" : " (while their number changes, old and new learners coexist)";
+  throw DoesNotFit(
+      fmt::format("{}{} would take {} of {} ({} for the learners, {} for the rest), but only {} are available; {}",
+                  counted(use->learners > 0 ? use->learners : total(job_learners_), "learner"), change,
+                  bytes_text(use->needed), use->name, bytes_text(own), bytes_text(use->needed - own),
+                  bytes_text(use->available), remedy(*use, most)),
+      most);
 }
 
 std::string MemoryEstimate::remedy(const MemoryUse& use, int most) const {

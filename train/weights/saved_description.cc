@@ -57,8 +57,7 @@ SavedDescription read_saved_description(const JobOptions& job, const std::string
   const std::vector<std::string> mismatches = differences(own, of_job, {"input", "shape", "outputs", "ids"});
   if (!mismatches.empty()) {
     engine::fail(engine::ErrorKind::kCheckpoint,
-                 "'{}' was trained on other data than the run's job.txtpb says: {}; restore the model or job.txtpb so "
-                 "that they belong together",
+                 "'{}' does not match the run's job.txtpb: {}; restore the original model or the original job.txtpb",
                  path, fmt::join(mismatches, ", "));
   }
   std::vector<std::string> others = differences(own, of_job, {"mean", "stddev", "resize"});

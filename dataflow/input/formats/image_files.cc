@@ -234,8 +234,8 @@ std::unique_ptr<const EncodedExamples> open_image_files(const ImageFilesSource& 
                                                         std::int64_t classes, std::vector<std::string>& warnings) {
   ImageFileList list = list_image_files(source, split, warnings);
   if (std::cmp_not_equal(list.classes.size(), classes)) {
-    fail(ErrorKind::kData, "{}: has {} classes, but the job says {}: {}", (source.directory / source.train).string(),
-         list.classes.size(), classes, fmt::join(list.classes, ", "));
+    fail(ErrorKind::kData, "{}: has {} class folders ({}), but the job says classes: {}; correct one of them",
+         (source.directory / source.train).string(), list.classes.size(), fmt::join(list.classes, ", "), classes);
   }
   return std::make_unique<ImageFiles>(std::move(list.files));
 }

@@ -33,8 +33,7 @@ CropBox frame(const Framing& framing, ImageSides sides, ImageSides target, const
     if (sides.width != target.width || sides.height != target.height) {
       engine::fail(
           engine::ErrorKind::kData,
-          "has {} x {} pixels, but the job's images have {} x {}; set resize, so that images of any size become "
-          "that",
+          "has {} x {} pixels, but the job's images have {} x {}; set decoding.resize to scale images of other sizes",
           sides.width, sides.height, target.width, target.height);
     }
     return {0.0, 0.0, static_cast<double>(sides.width), static_cast<double>(sides.height)};

@@ -42,7 +42,7 @@ void ZooBuilder::require_sides(std::int64_t least) {
   if (!input_.is_known() || input_.has_ids()) return;
   const engine::Shape& image = input_.image();
   if (image.rank() == 3 && image[1] >= least && image[2] >= least) return;
-  issues_.add_another(path_, fmt::format("{} needs images of {}x{} pixels or larger; those of the data are {}",
+  issues_.add_another(path_, fmt::format("{} needs images of {}x{} pixels or larger; the data has images of {}",
                                          path_.substr(path_.rfind('.') + 1), least, least, to_string(image)));
 }
 
@@ -50,7 +50,7 @@ void ZooBuilder::require_columns(std::size_t columns) {
   if (!input_.is_known() || input_.ids().size() == columns) return;
   issues_.add_another(path_, fmt::format("{} needs data {{ ratings {{ ... }} }} with {} columns of ids; {}",
                                          path_.substr(path_.rfind('.') + 1), columns,
-                                         input_.has_ids() ? fmt::format("those of the data are {}", input_.ids().size())
+                                         input_.has_ids() ? fmt::format("the data has {}", input_.ids().size())
                                                           : "the data has images"));
 }
 

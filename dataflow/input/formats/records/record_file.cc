@@ -54,7 +54,7 @@ RecordFile::RecordFile(std::filesystem::path path)
                   : "check its permissions");
   }
   try {
-    if (!S_ISREG(status.st_mode)) fail(ErrorKind::kData, "{}: is no file", path_.string());
+    if (!S_ISREG(status.st_mode)) fail(ErrorKind::kData, "{}: is not a regular file", path_.string());
     walk(static_cast<std::uint64_t>(status.st_size));
   } catch (...) {
     close(descriptor_);
