@@ -218,10 +218,13 @@ TEST_CASE("between two pushes a learner takes plain steps, and the server applie
   constexpr double kDecay = 0.02;
   constexpr double kRate = 0.1;
   constexpr int kEvery = 3;
+  const bool clips = GENERATE(false, true);
+  CAPTURE(clips);
   OneHeld latch("cpu learner 1");
   RigOptions options = pushing({2}, async_sgd(3, kEvery));
   options.observer = &latch;
   options.rule = engine::Sgd{.momentum = static_cast<float>(kMomentum), .weight_decay = static_cast<float>(kDecay)};
+  if (clips) options.clip_gradient_norm = 0.3F;  // each gradient of the sum
   Training training(options, latch, 2);
   REQUIRE(latch.are_applied("cpu", 3));
   CHECK(training.finish().staleness == sma::StalenessCounts{{0, 3}, {3, 1}});
