@@ -78,6 +78,17 @@ TEST_CASE("one learner's successive gradients are measured in pairs", "[training
   check(rig.run(1), spread_of({regression.gradient()(0, initial), regression.gradient()(1, initial)}));
 }
 
+TEST_CASE("no gradient of one learner is in two pairs", "[training]") {
+  RigOptions options = measured(sma::Scheme::kSma, {1});
+  options.learning_rate.base = 1e-6;  // the weights hardly move
+  TrainingRig rig(options);
+  SoftmaxRegression regression(rig);
+  const std::vector<double> initial = flatten(rig.scheduler().snapshot());
+  CHECK(rig.run(2).gradient_samples == 1);
+  CHECK(rig.run(3).gradient_samples == 0);  // two of four iterations are measured, and the fifth begins a pair
+  check(rig.run(1), spread_of({regression.gradient()(4, initial), regression.gradient()(5, initial)}));
+}
+
 // Returns whether learners start their next gradient while the averaging stream, held at the task `held`, still reads
 // the previous one. There is no averaging that would order the streams.
 bool gradient_overtakes_measurement(int learners, const char* held, const std::set<std::string>& dropped) {
