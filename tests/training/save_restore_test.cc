@@ -124,6 +124,14 @@ TEST_CASE("every optimizer, the moving average and drops of the learning rate ar
   }
 }
 
+TEST_CASE("the learning rate of the last round, which scales the momentum of slow_mo, is part of the state",
+          "[checkpoint]") {
+  RigOptions options = scheme_options({2});
+  options.synchronization = tests::slow_mo_with_momentum().with_period(3).options;
+  options.learning_rate.curve = scheduler::ExponentialDecay{0.1};
+  compare(options, 12, {3, 5, 9});
+}
+
 TEST_CASE("a state without the number of steps, the center before or the optimizer trains to other bytes",
           "[checkpoint]") {
   RigOptions options = scheme_options({2});
