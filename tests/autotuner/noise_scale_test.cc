@@ -251,6 +251,34 @@ TEST_CASE("noise scale: gradients of several learners calibrate successive gradi
   CHECK(scale.estimate().scale.value() == Approx(180.0).epsilon(0.25));
 }
 
+TEST_CASE("noise scale: gradients of several learners calibrate the lower bound of successive gradients, too") {
+  constexpr double kMiniBatch = 32.0;
+  const auto sample = [](GradientSource source, double noise, double signal, std::int64_t examples) {
+    return GradientSample{.source = source,
+                          .mini_batch = kMiniBatch,
+                          .square_mean = signal + noise / kMiniBatch,
+                          .mean_square = signal + noise / (2.0 * kMiniBatch),
+                          .examples = examples};
+  };
+  NoiseScale alone(10'000.0);
+  NoiseScale calibrated(10'000.0);
+  for (int i = 0; i < 20; ++i) {
+    calibrated.add(sample(GradientSource::kLearners, 60.0, 1.0, 0));
+    for (NoiseScale* each : {&alone, &calibrated}) each->add(sample(GradientSource::kSuccessive, 60.0, 0.25, 0));
+  }
+  // The learners' samples are now too old, and the signal of the successive ones varies around 0.
+  for (int i = 0; i < 60; ++i) {
+    const double signal = i % 2 == 0 ? 9.0 : -9.0;
+    for (NoiseScale* each : {&alone, &calibrated}) {
+      each->add(sample(GradientSource::kSuccessive, 640.0, signal, i == 0 ? 3000 : 300));
+    }
+  }
+  CHECK_FALSE(alone.estimate().scale);
+  CHECK_FALSE(calibrated.estimate().scale);
+  CHECK(alone.estimate().least > 0.0);
+  CHECK(calibrated.estimate().least == Approx(alone.estimate().least / (240.0 / 60.0)));
+}
+
 TEST_CASE("noise scale: impossible samples are refused, and non-finite ones are dropped and counted") {
   NoiseScale scale(1000.0);
   const GradientSample good{.gradients = 2, .mini_batch = 4.0, .square_mean = 2.0, .mean_square = 1.5};
