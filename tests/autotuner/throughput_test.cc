@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "autotuner/watch.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::autotuner {
@@ -76,6 +77,18 @@ TEST_CASE("throughput: the noise is relative to the throughput of each number of
   noise.add(std::vector<double>{990.0, 1000.0, 1010.0});
   CHECK(noise.with({}) < 0.03);
   CHECK(NoiseEstimate().with(std::vector<double>{100.0, 100.0, 100.0}) > 0.0);
+}
+
+TEST_CASE("throughput: a move lasts if two blocks of windows move alike, not if they move in opposite directions") {
+  Watch watch(100.0);
+  const auto last_of_block = [&](int windows, double rate) {
+    for (int i = 1; i < windows; ++i) CHECK_FALSE(watch.add(rate));
+    return watch.add(rate);
+  };
+  CHECK_FALSE(last_of_block(Watch::kBaselineWindows, 100.0));
+  CHECK_FALSE(last_of_block(Watch::kBlockWindows, 150.0));
+  CHECK_FALSE(last_of_block(Watch::kBlockWindows, 50.0));
+  CHECK(last_of_block(Watch::kBlockWindows, 50.0).value() == 0.5);
 }
 
 }  // namespace arbalest::autotuner
