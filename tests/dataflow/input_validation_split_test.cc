@@ -171,6 +171,16 @@ TEST_CASE("joining two datasets of bytes gives stored bytes, other types do not"
   CHECK(mixed->memory_bytes() == 3 * 6 + 2 * 12);
 }
 
+TEST_CASE("joined datasets name the files that they have read by the numbers of their own examples", "[input]") {
+  auto first = numbered<std::uint8_t>(3);
+  auto second = numbered<float>(2, 3);
+  first->keep_checksums(std::vector<dataflow::ReadExample>{{0, 70}, {1, 71}, {2, 72}});
+  second->keep_checksums(std::vector<dataflow::ReadExample>{{0, 73}, {1, 74}});
+  const auto joined = dataflow::join(std::move(first), std::move(second));
+  CHECK(joined->take_read_log() == std::vector<dataflow::ReadExample>{{0, 70}, {1, 71}, {2, 72}, {3, 73}, {4, 74}});
+  CHECK(joined->take_read_log().empty());
+}
+
 TEST_CASE("a pass over the examples may begin at an offset", "[input]") {
   dataflow::SequentialOrder order(5, 3, 10);
   CHECK(order.batches_per_epoch() == 2);
