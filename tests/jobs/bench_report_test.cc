@@ -107,11 +107,15 @@ TEST_CASE("bench statistics: a run that did not reach the target counts as slowe
   CHECK(one_missing.not_converged == 1);
   CHECK(one_missing.time_to_accuracy.median == 30.0);
   CHECK_FALSE(one_missing.time_to_accuracy.most.has_value());
+  CHECK(one_missing.epochs_to_target.median == 3.0);
+  CHECK_FALSE(one_missing.epochs_to_target.most.has_value());
   CHECK(one_missing.trimmed_mean_seconds == 30.0);
 
   const BenchStatistics two_missing = summarize({not_reached(1), not_reached(2), reached_after(3, 3, 30.0)});
   CHECK_FALSE(two_missing.time_to_accuracy.median.has_value());
   CHECK(two_missing.time_to_accuracy.least == 30.0);
+  CHECK_FALSE(two_missing.epochs_to_target.median.has_value());
+  CHECK(two_missing.epochs_to_target.least == 3.0);
   CHECK_FALSE(two_missing.trimmed_mean_seconds.has_value());
 }
 
