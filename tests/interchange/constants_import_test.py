@@ -66,6 +66,17 @@ class ConstantsImport(unittest.TestCase):
         for part in texts:
             self.assertIn(part, done.stderr)
 
+    def test_factors_of_a_dense_layer(self):
+        """Gemm computes alpha x W + beta c."""
+        factors = [onnx.block(1, name) + varfloat(value) + number(20, 1) for name, value in (("alpha", 2), ("beta", -0.5))]
+        scores = node("Gemm", ["x", "fc.weight", "fc.bias"], "y", *factors, name="fc")
+        done = self.run_import(linear(nodes=[scores], tensors=[floats("fc.weight", range(18), [6, 3]),
+                                                               floats("fc.bias", [1, 2, 3])]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        values = array.array("f")
+        values.frombytes((self.folder / "run" / "model.safetensors").read_bytes()[-4 * 21:])
+        self.assertEqual(list(values), [2 * (3 * f + u) for u in range(3) for f in range(6)] + [-0.5, -1, -1.5])
+
     def test_what_pytorch_writes_for_a_missing_bias(self):
         nodes = [node("Shape", ["fc.weight"], "s", integer("start", 0), integer("end", 1)),
                  node("Expand", ["s", "one"], "e"), node("CastLike", ["zero", "x"], "z"), node("Expand", ["z", "e"], "c")]
