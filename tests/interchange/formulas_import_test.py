@@ -241,6 +241,17 @@ class WindowsImport(Imported):
         said, _ = self.import_([node("Max", ["x", "zero"], "m"), node("Min", ["m", "ten"], "z", name="ten")], bounds, code=3)
         self.assertIn("Min 'ten'", said)
 
+    def test_pads_of_some_axes(self):
+        """An axis below 0 counts from behind."""
+        pool = [integers("kernel_shape", [2, 2]), integers("strides", [2, 2])]
+        for axes, pads in (([2], [0, 1]), ([-2], [0, 1]), ([-1, -2], [0, 0, 0, 1])):
+            with self.subTest(axes):
+                self.setUp()
+                pad = node("Pad", ["x", "pads", "", "axes"], "p")
+                _, job = self.import_([pad, node("AveragePool", ["p"], "z", *pool)], lists(pads=pads, axes=axes))
+                self.assertIn("average_pool {", job)
+                self.check(np.nan_to_num(windows(IMAGES, 2)).mean(axis=(3, 5)))
+
     def test_edges_that_are_repeated(self):
         """They never exceed the largest pixel of a window that holds pixels of the edge."""
         edge = onnx.block(1, "mode") + onnx.block(4, "edge") + onnx.number(20, 3)
