@@ -97,8 +97,8 @@ constexpr std::array kNames{
 };
 
 // Functions that the field knows and that we do not have: their spelling is near that of others.
-constexpr std::array<std::string_view, 10> kOthers{"elu",  "selu", "celu",  "prelu", "rrelu",
-                                                   "mish", "lars", "nadam", "radam", "rprop"};
+constexpr std::array<std::string_view, 9> kOthers{"elu",  "selu",  "celu",  "rrelu", "mish",
+                                                  "lars", "nadam", "radam", "rprop"};
 
 std::string_view last_part(std::string_view path) {
   const std::size_t dot = path.rfind('.');
