@@ -25,6 +25,7 @@
 #include "engine/ops/local_response_norm.h"
 #include "engine/ops/padded_shortcut.h"
 #include "engine/ops/pool2d.h"
+#include "engine/ops/prelu.h"
 #include "engine/ops/softmax.h"
 #include "engine/ops/softmax_cross_entropy.h"
 #include "engine/ops/squared_error.h"
@@ -36,10 +37,10 @@ class Stream;
 
 // All operators, by the struct with their options. `OF` is applied to each; the results are separated by commas, as in
 // a list of types, or of functions to declare.
-#define ARBALEST_OPERATORS(OF)                                                                                   \
-  OF(Conv2dSpec), OF(DenseSpec), OF(Pool2dSpec), OF(ActivationSpec), OF(DropoutSpec), OF(FlattenSpec),           \
-      OF(BatchNormSpec), OF(LayerNormSpec), OF(LocalResponseNormSpec), OF(AddSpec), OF(ConcatSpec),              \
-      OF(PaddedShortcutSpec), OF(SoftmaxSpec), OF(SoftmaxCrossEntropySpec), OF(AccuracySpec), OF(EmbeddingSpec), \
+#define ARBALEST_OPERATORS(OF)                                                                                        \
+  OF(Conv2dSpec), OF(DenseSpec), OF(Pool2dSpec), OF(ActivationSpec), OF(PReluSpec), OF(DropoutSpec), OF(FlattenSpec), \
+      OF(BatchNormSpec), OF(LayerNormSpec), OF(LocalResponseNormSpec), OF(AddSpec), OF(ConcatSpec),                   \
+      OF(PaddedShortcutSpec), OF(SoftmaxSpec), OF(SoftmaxCrossEntropySpec), OF(AccuracySpec), OF(EmbeddingSpec),      \
       OF(InnerProductSpec), OF(SquaredErrorSpec), OF(ExchangeSpec)
 
 #define ARBALEST_SPEC(Spec) Spec

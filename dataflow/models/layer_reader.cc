@@ -17,6 +17,7 @@
 #include "dataflow/layers/outputs/classification.h"
 #include "dataflow/layers/outputs/softmax.h"
 #include "dataflow/layers/outputs/squared_error.h"
+#include "dataflow/layers/prelu.h"
 #include "dataflow/models/accuracy_reader.h"
 #include "dataflow/models/fields/field_defaults.h"
 #include "dataflow/models/fields/field_ranges.h"
@@ -65,6 +66,7 @@ class LayerReader {
       case LayerKind::kSilu: return std::make_shared<ActivationLayer>(engine::ActivationKind::kSilu);
       case LayerKind::kRelu6: return std::make_shared<ActivationLayer>(engine::ActivationKind::kRelu6);
       case LayerKind::kHardSwish: return std::make_shared<ActivationLayer>(engine::ActivationKind::kHardSwish);
+      case LayerKind::kPrelu: return prelu(message_.prelu());
       case LayerKind::kDropout: return dropout(message_.dropout());
       case LayerKind::kAdd: return std::make_shared<AddLayer>();
       case LayerKind::kConcat: return std::make_shared<ConcatLayer>();
@@ -157,6 +159,10 @@ class LayerReader {
   std::shared_ptr<const Layer> leaky_relu(const v1::LeakyRelu& message) {
     return std::make_shared<ActivationLayer>(
         engine::ActivationFunction(engine::ActivationKind::kLeakyRelu, message.slope()));
+  }
+
+  std::shared_ptr<const Layer> prelu(const v1::PRelu& message) {
+    return std::make_shared<PReluLayer>(parameter(message.weight(), "prelu.weight"));
   }
 
   std::shared_ptr<const Layer> inner_product(const v1::InnerProduct& message) {

@@ -1,4 +1,7 @@
+#include <array>
 #include <numbers>
+
+#include <fmt/format.h>
 
 #include "interchange/export/layer_writer.h"
 #include "interchange/import/operators.h"
@@ -84,15 +87,23 @@ void import_leaky_relu(GraphImport& graph, NodeReader& node) {
 }
 
 void import_prelu(GraphImport& graph, NodeReader& node) {
+  const Tensor input = graph.tensor(node, 0);
+  if (input.shape.rank() < 2) refuse("it reads one number per example");
   const Constant& slopes = graph.numbers(node, 1, "its slopes");
-  for (const float slope : slopes.numbers) {
-    if (slope != slopes.numbers.front()) refuse("its slopes differ; leaky_relu has one slope");
+  std::optional<std::vector<float>> weight = per_channel(slopes, input);
+  if (!weight) refuse("it must have one slope, or one for each channel");
+  ImportedLayer layer{.name = graph.name_for(node, slopes.name)};
+  if (slopes.is_single() && weight->size() > 1) {
+    graph.note(
+        fmt::format("layer '{}' has one slope for all channels; here each channel has its own, and training "
+                    "changes them separately",
+                    layer.name));
   }
-  if (slopes.numbers.empty()) refuse("it has no slope");
-  graph.note("the slope of a PRelu is fixed here; training does not change it");
-  ImportedLayer layer = named(graph, node);
-  layer.message.mutable_leaky_relu()->set_slope(slopes.numbers.front());
-  add_elementwise(graph, node, graph.tensor(node, 0), std::move(layer), false);
+  layer.message.mutable_prelu();
+  layer.weights.push_back(weight_of("weight", {input.shape[1]}, std::move(*weight)));
+  graph.use_weight(slopes);
+  node.ignore("consumed_inputs");
+  add_elementwise(graph, node, input, std::move(layer), false);
 }
 
 void import_gelu(GraphImport& graph, NodeReader& node) {
@@ -163,6 +174,17 @@ void write_operator(LayerWriter& layer, const engine::ActivationSpec& spec) {
     case Kind::kGelu: write_gelu(layer); break;
     case Kind::kHardSwish: write_hard_swish(layer); break;
   }
+}
+
+// Behind the channels, the slopes need an axis for each axis of the pixels.
+void write_operator(LayerWriter& layer, const engine::PReluSpec& spec) {
+  std::string slopes = layer.parameter(0);
+  if (spec.input.shape().rank() == 4) {
+    constexpr std::array<std::int64_t, 2> kAxes{1, 2};
+    slopes = layer.step("Unsqueeze", "slopes", {slopes, layer.file().add_integers(layer.part_name("axes"), kAxes)})
+                 .output(0);
+  }
+  layer.finish("PRelu", {layer.input(), slopes});
 }
 
 }  // namespace arbalest::jobs

@@ -79,6 +79,14 @@ CASES = {
       layers { name: "c" input: "b" layer_norm { affine: false } }
       layers { name: "d" input: "c" dense { units: 9 } }
       layers { name: "e" input: "d" layer_norm {} }""",
+    "prelu": """
+      layers { name: "a" input: "image" prelu {} }
+      layers { name: "b" input: "a" conv { filters: 7 kernel: 3 } }
+      layers { name: "c" input: "b" prelu {} }
+      layers { name: "d" input: "c" dense { units: 9 } }
+      layers { name: "e" input: "d" prelu { weight { learning_rate_multiplier: 2 } } }
+      layers { name: "f" input: "e" dense { units: 1 } }
+      layers { name: "g" input: "f" prelu {} }""",
     "shortcuts": """
       layers { name: "a" input: "image" padded_shortcut { channels: 9 stride: 2 } }
       layers { name: "b" input: "a" padded_shortcut { channels: 9 stride: 3 } }
@@ -192,6 +200,37 @@ class LayersExport(unittest.TestCase):
             def leave_out_bias(_, nodes):
                 del nodes[0].input[2]
             imported(leave_out_bias, 0)
+
+    def test_prelus_of_one_slope_or_other_shapes(self):
+        layers = """
+          layers { name: "a" input: "image" prelu {} }
+          layers { name: "b" input: "a" dense { units: 5 } }
+          layers { name: "loss" input: ["b", "label"] softmax_cross_entropy {} }"""
+        examples = np.random.default_rng(3).standard_normal((BATCH, 2, 3, 4), np.float32)
+        with tempfile.TemporaryDirectory() as directory:
+            run = probe.make_run(pathlib.Path(directory) / "run", layers, probe.images(2, 3, 4, 5))
+            file = probe.export(run, run.with_suffix(".onnx"))
+
+            def imported(slopes, code=0):
+                model = onnx.load(file)
+                node = next(node for node in model.graph.node if node.op_type == "PRelu")
+                model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(slopes, np.float32), "slopes"))
+                node.input[1] = "slopes"
+                changed = pathlib.Path(directory, "changed.onnx")
+                onnx.save(model, changed)
+                target = pathlib.Path(tempfile.mkdtemp(dir=directory))
+                return target, probe.call(probe.PROGRAM, "import", changed, "--output", target, code=code)
+
+            target, message = imported([[[0.3]], [[0.3]]])
+            self.assertNotIn("one slope", message)
+            expected = probe.output_of(target, examples)
+            for slopes in (0.3, [0.3], [[[0.3]]]):
+                target, message = imported(slopes)
+                self.assertIn("layer 'a' has one slope for all channels; here each channel has its own", message)
+                self.assertTrue(np.array_equal(probe.output_of(target, examples), expected))
+            for slopes in ([0.1, 0.2], [0.1, 0.2, 0.3, 0.4], [[0.1], [0.2], [0.3]], np.ones((2, 3, 4)), []):
+                _, message = imported(slopes, 3)
+                self.assertIn("PRelu 'a': it must have one slope, or one for each channel", message)
 
     def test_ids(self):
         layers = """
