@@ -121,7 +121,8 @@ std::string as_field_name(std::string_view word) {
 
 std::string suggested_name(std::string_view word, std::span<const std::string> names) {
   const std::string name = as_field_name(word);
-  if (std::ranges::find(kOthers, name) != kOthers.end()) return "";
+  const bool is_ours = std::ranges::find(names, name) != names.end();
+  if (!is_ours && std::ranges::find(kOthers, name) != kOthers.end()) return "";
   for (const std::span<const Synonym> synonyms :
        {std::span<const Synonym>(kPlaces), std::span<const Synonym>(kNames)}) {
     for (const Synonym& synonym : synonyms) {

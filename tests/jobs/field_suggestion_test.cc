@@ -31,6 +31,14 @@ TEST_CASE("another framework's name is answered with our name in the same messag
   }
 }
 
+TEST_CASE("a function that we lack gets no suggestion until it is a field") {
+  const std::vector<std::string> without{"elu_like", "relu", "silu"};
+  CHECK(suggested_name("Mish", without).empty());
+  std::vector<std::string> with = without;
+  with.emplace_back("mish");
+  CHECK(suggested_name("Mish", with) == "mish");
+}
+
 TEST_CASE("another framework's name is answered with the field's path in a job") {
   for (const auto& [setting, meant] : std::vector<std::pair<std::string, std::string>>{
            {"epochs=3", "no field 'epochs' in the job; its path in a job is 'training.max_epochs'"},

@@ -29,7 +29,7 @@ struct SlopeSum {
 
 // `output` may be `input`.
 template <typename G>
-__global__ void apply_slopes(const typename G::Element* input, typename G::Element* output, const Geometry of,
+__device__ void apply_slopes(const typename G::Element* input, typename G::Element* output, const Geometry of,
                              const float* slopes) {
   for_elements(of, [&](std::int64_t i, std::int64_t column) {
     const Floats<G::kChannels> slope = load_group<G::kChannels>(slopes, column);
@@ -43,7 +43,7 @@ __global__ void apply_slopes(const typename G::Element* input, typename G::Eleme
 
 // `input_gradient` may be `output_gradient`, or null if it is not wanted.
 template <typename G>
-__global__ void differentiate_channels(const typename G::Element* input, const typename G::Element* output_gradient,
+__device__ void differentiate_channels(const typename G::Element* input, const typename G::Element* output_gradient,
                                        typename G::Element* input_gradient, const Geometry of, const ColumnCut cut,
                                        const float* slopes, float* slope_gradients, const BlockSums<SlopeSum> shared) {
   const ColumnPlace at(cut);
@@ -92,8 +92,8 @@ class PRelu final : public Operator {
     const auto* slopes = static_cast<const float*>(operands.parameters[0]);
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
       with_groups<T>(of_, [&]<typename G>(G, const Geometry& groups) {
-        launch(apply_slopes<G>, blocks_for(groups.rows * groups.channels), context.stream, input, output, groups,
-               slopes);
+        launch<apply_slopes<G>>(blocks_for(groups.rows * groups.channels), context.stream, input, output, groups,
+                                slopes);
       });
     });
   }
@@ -109,8 +109,9 @@ class PRelu final : public Operator {
     as_cuda(stream).submit(label, [=, this](const StreamContext& context) {
       with_groups<T>(of_, [&]<typename G>(G, const Geometry& groups) {
         const ColumnCut cut = cut_of<G>(groups);
-        launch(differentiate_channels<G>, cut.blocks(), context.stream, input, output_gradient, input_gradient, groups,
-               cut, slopes, slope_gradients, BlockSums<SlopeSum>{partials, context.arrivals});
+        launch<differentiate_channels<G>>(cut.blocks(), context.stream, input, output_gradient, input_gradient, groups,
+                                          cut, slopes, slope_gradients,
+                                          BlockSums<SlopeSum>{partials, context.arrivals});
       });
     });
   }
