@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Runs all tests and benchmarks that need a GPU, from an installed tree (cmake --install, components program, measure).
 #
-#   bench/gpu.sh OUT [tests|bench|curves|peers|sanitize|all]...
+#   bench/gpu.sh OUT [tests|bench|teams|curves|peers|sanitize|all]...
 #
 # tests     operators and training compared with the CPU; a failing case runs again alone in a new process
 # bench     launch floor, images/s over learners with LeNet, durations of one step's kernels (ncu)
+# teams     images/s of learners on streams of their own and in teams, in turns
 # curves    images/s over learners for several mini-batches of LeNet and ResNet-32; each point is saved at once
 # peers     PyTorch on the same GPU
 # sanitize  compute-sanitizer on our own kernels
@@ -16,7 +17,7 @@
 set -uo pipefail
 
 usage() {
-  sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
+  sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
   exit 2
 }
 
@@ -27,7 +28,7 @@ out=$(cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- all
 for part in "$@"; do
-  case $part in tests | bench | curves | peers | sanitize | all) ;; *) usage ;; esac
+  case $part in tests | bench | teams | curves | peers | sanitize | all) ;; *) usage ;; esac
 done
 parts=" $* "
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 2
@@ -39,6 +40,9 @@ data=${ARBALEST_DATA:-data}
 read -ra learners <<<"${ARBALEST_GPU_LEARNERS:-1 2 4 8 16 32}"
 read -ra small_batches <<<"${ARBALEST_GPU_SMALL_BATCHES:-16 64}"  # 32 is measured by the benches
 read -ra large_batches <<<"${ARBALEST_GPU_LARGE_BATCHES:-16 32 64 128}"
+read -ra team_learners <<<"${ARBALEST_GPU_TEAM_LEARNERS:-8 32}"
+team_batch=${ARBALEST_GPU_TEAM_BATCH:-64}  # of the large job
+read -ra team_sizes <<<"${ARBALEST_GPU_TEAM_SIZES:-1 4 8}"
 made_up_records=${ARBALEST_GPU_MADE_UP_RECORDS:-10000}  # records in each of CIFAR-10's files
 read -ra measuring <<<"${ARBALEST_GPU_MEASURING:---turns 7}"  # options of `gpu_bench learners`
 
@@ -343,6 +347,27 @@ run_curves() {
   done
 }
 
+# The sizes of teams take turns in one process.
+run_teams() {
+  local k precision
+  find_large_data
+  for k in "${team_learners[@]}"; do
+    for precision in FP32 BF16; do
+      teams "small_${precision}_$k" "$small_job" "$data" --learners "$k" --precision "$precision"
+      teams "large_${precision}_$k" "$large_job" "$large_data" --batch "$team_batch" --learners "$k" --precision "$precision"
+    done
+  done
+}
+
+teams() {
+  local name=teams_$1 judge=report_teams
+  shift
+  step "$name" 90 bench/gpu_bench learners "$1" --data-root "$2" "${measuring[@]}" --no-all-reduce \
+    --teams "${team_sizes[@]}" "${@:3}"
+}
+
+report_teams() { sed -n 's/^best: //p' "$scratch/stderr"; }
+
 run_peers() {
   local pick=(python3 bench/peers/pytorch_peer.py pick --model lenet --device cuda --synthetic --steps 2000)
   step peers 120 "${pick[@]}" --no-compile
@@ -374,6 +399,7 @@ find_cuda_libraries
 require_gpu
 if wanted tests; then run_tests; fi
 if wanted bench; then run_benches; fi
+if wanted teams; then run_teams; fi
 if wanted peers; then run_peers; fi
 if wanted sanitize; then run_sanitizer; fi
 if wanted curves; then run_curves; fi

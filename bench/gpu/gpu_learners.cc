@@ -32,6 +32,7 @@ struct Arguments {
   std::string precision = "FP32";
   int batch = 32;
   std::vector<int> learners{1, 2, 4, 8, 16, 32};
+  std::vector<int> teams{1};  // sizes; a number of learners is measured with those that divide it
   int turns = 15;
   double seconds = 0.1;  // per turn
   bool all_reduce = true;
@@ -53,7 +54,9 @@ struct Speed {
 class Training {
  public:
   Training(const jobs::JobOptions& job, const std::string& data_root, engine::StreamObserver* observer)
-      : learners_(job.learners_per_device.front()), session_(job, data_root, {.observer = observer}) {}
+      : learners_(job.learners_per_device.front()),
+        teams_(learners_ / job.team),
+        session_(job, data_root, {.observer = observer}) {}
 
   Speed run_for(double duration) {
     scheduler::Progress progress;
@@ -71,7 +74,7 @@ class Training {
 
   StepClock::Times time_steps(StepClock& clock) {
     constexpr int kRounds = 100;
-    clock.start(kRounds * learners_);
+    clock.start(kRounds * teams_);
     session_.scheduler().advance(session_.training_ring(), kRounds);
     session_.scheduler().drain();
     return clock.stop();
@@ -79,13 +82,14 @@ class Training {
 
  private:
   int learners_;
+  int teams_;
   jobs::Session session_;
 };
 
-// All contenders with one number of learners, and the results of their turns.
+// All contenders with one number of learners in teams of one size, and the results of their turns.
 class Point {
  public:
-  Point(const Arguments& arguments, int learners) : learners_(learners) {
+  Point(const Arguments& arguments, int learners, int team) : learners_(learners), team_(team) {
     const jobs::JobOptions job = load(arguments, 1);
     const std::string& data_root = arguments.job.data_root;
     every_step_.emplace(job, data_root, &clock_);
@@ -99,6 +103,7 @@ class Point {
   }
 
   int learners() const { return learners_; }
+  int team() const { return team_; }
 
   void turn(double seconds) {
     const Speed speed = every_step_->run_for(seconds);
@@ -131,6 +136,7 @@ class Point {
     };
     return {
         {"learners", learners_},
+        {"team", team_},
         {"images_per_second", summary(images_per_second_)},
         {"host_seconds_of_step", summary(host_seconds_)},
         {"host_share", summary(host_shares_)},
@@ -147,12 +153,13 @@ class Point {
   jobs::JobOptions load(const Arguments& arguments, int period) const {
     return arguments.job.load(
         {"devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
-         fmt::format("training.batch_size={}", arguments.batch), "training.precision=" + arguments.precision,
-         fmt::format("synchronization.kind=sma{{period: {}}}", period), "learning_rate.base=0.001",
-         "learning_rate.with_learners=KEEP"});  // many epochs must not diverge
+         fmt::format("learners.per_device.team={}", team_), fmt::format("training.batch_size={}", arguments.batch),
+         "training.precision=" + arguments.precision, fmt::format("synchronization.kind=sma{{period: {}}}", period),
+         "learning_rate.base=0.001", "learning_rate.with_learners=KEEP"});  // many epochs must not diverge
   }
 
   int learners_;
+  int team_;
   int period_ = 1;
   StepClock clock_;
   std::optional<CopiedAllReduce> all_reduce_;
@@ -169,20 +176,25 @@ void print_line(const nlohmann::ordered_json& point) {
     return point[name].is_null() ? std::string("-")
                                  : fmt::format("{:.2f}", factor * point[name]["median"].get<double>());
   };
-  fmt::print(
-      stderr,
-      "{:>3} learners: {:>10} images/s (spread {:.1f} %), host {} us a step and {} % of its time, averaging {} %, "
-      "as many bytes as an all-reduce of two GPUs {} %, streams busy {:.1f} %\n",
-      point["learners"].get<int>(), median("images_per_second", 1.0),
-      100.0 * point["images_per_second"]["spread"].get<double>(), median("host_seconds_of_step", 1e6),
-      median("host_share", 100.0), median("averaging_share", 100.0), median("all_reduce_share", 100.0),
-      100.0 * point["streams_busy"].get<double>());
+  fmt::print(stderr,
+             "{:>3} learners: teams of {}, {:>10} images/s (spread {:.1f} %), host {} us a step and {} % of its time, "
+             "averaging {} %, "
+             "as many bytes as an all-reduce of two GPUs {} %, streams busy {:.1f} %\n",
+             point["learners"].get<int>(), point["team"].get<int>(), median("images_per_second", 1.0),
+             100.0 * point["images_per_second"]["spread"].get<double>(), median("host_seconds_of_step", 1e6),
+             median("host_share", 100.0), median("averaging_share", 100.0), median("all_reduce_share", 100.0),
+             100.0 * point["streams_busy"].get<double>());
 }
 
 void run(const Arguments& arguments) {
   const std::string gpu = gpu_or_skip(arguments.device);
   std::vector<std::unique_ptr<Point>> points;
-  for (const int learners : arguments.learners) points.push_back(std::make_unique<Point>(arguments, learners));
+  for (const int learners : arguments.learners) {
+    for (const int team : arguments.teams) {
+      if (learners % team == 0) points.push_back(std::make_unique<Point>(arguments, learners, team));
+    }
+  }
+  if (points.empty()) engine::fail(engine::ErrorKind::kUsage, "no size of a team divides a number of learners");
   for (const auto& point : points) point->turn(arguments.seconds);
   for (const auto& point : points) point->forget();  // the turn was the warm-up
   for (int turn = 0; turn < arguments.turns; ++turn) {
@@ -200,8 +212,8 @@ void run(const Arguments& arguments) {
   const auto slower = [](const auto& a, const auto& b) { return a->images_per_second() < b->images_per_second(); };
   const Point& best = **std::ranges::max_element(points, slower);
   const double gain = best.images_per_second() / points.front()->images_per_second();
-  fmt::print(stderr, "best: {} learners, {:.2f} times the images/s of {}\n", best.learners(), gain,
-             points.front()->learners());
+  fmt::print(stderr, "best: {} learners in teams of {}, {:.2f} times the images/s of {} in teams of {}\n",
+             best.learners(), best.team(), gain, points.front()->learners(), points.front()->team());
   const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   print_result("learners of a GPU", {{"job", arguments.job.file},
                                      {"batch", arguments.batch},
@@ -212,6 +224,7 @@ void run(const Arguments& arguments) {
                                      {"seconds_per_turn", arguments.seconds},
                                      {"curve", curve},
                                      {"best_learners", best.learners()},
+                                     {"best_team", best.team()},
                                      {"gain", gain}});
 }
 
@@ -226,6 +239,8 @@ void add_learners(CLI::App& app) {
   command->add_option("--batch", arguments->batch, "examples of a mini-batch")->capture_default_str();
   command->add_option("--precision", arguments->precision, "FP32, TF32 or BF16")->capture_default_str();
   command->add_option("--learners", arguments->learners, "numbers of learners; the first is the control")
+      ->capture_default_str();
+  command->add_option("--teams", arguments->teams, "sizes of teams; a number of learners gets those that divide it")
       ->capture_default_str();
   command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(1, 1000));
   command->add_option("--seconds", arguments->seconds, "length of a turn")->check(CLI::Range(0.01, 600.0));

@@ -38,8 +38,19 @@ class Results:
         for result in self.of("learners of a GPU"):
             if all(result[name] == value for name, value in fields.items()):
                 key = (result["job"], result["batch"], result["precision"], result["connections"])
-                found.setdefault(key, {}).update({point["learners"]: point for point in result["curve"]})
+                alone = {point["learners"]: point for point in result["curve"] if point.get("team", 1) == 1}
+                if alone:
+                    found.setdefault(key, {}).update(alone)
         return [make_curve(key, [points[learners] for learners in sorted(points)]) for key, points in found.items()]
+
+    def teams(self):
+        """Returns (job, batch size, precision, point of a team, point of as many learners alone), measured in turns."""
+        found = []
+        for result in self.of("learners of a GPU"):
+            alone = {point["learners"]: point for point in result["curve"] if point.get("team", 1) == 1}
+            found += [(result["job"], result["batch"], result["precision"], point, alone.get(point["learners"]))
+                      for point in result["curve"] if point.get("team", 1) > 1]
+        return found
 
     def curve(self):
         """Returns {number of learners: point} and the best point, for LeNet with batch size 32 in FP32."""
@@ -131,6 +142,14 @@ def add_learners(table, results):
     table.add(f"copies of as many bytes as an all-reduce of two GPUs moves, every round, m = {m}", "", f"{percent(share)} of a round" if share else "", None)
 
 
+def add_teams(table, results):
+    for job, batch, precision, point, alone in results.teams():
+        ratio = f", {rate(point) / rate(alone):.2f} times as many as on streams of their own" if alone else ""
+        table.add(f"{pathlib.Path(job).stem}, b = {batch}, {precision}: {point['learners']} learners in teams of {point['team']}",
+                  "", f"{rate(point):,.0f} images/s{ratio}; host {1e6 * point['host_seconds_of_step']['median']:.1f} µs a step",
+                  None)
+
+
 def add_launches(table, results):
     learner = results.launch("one learner")
     table.add("one learner's step over its launch floor", "< 2", f"{learner['over_floor']:.2f}" if learner else "",
@@ -206,6 +225,7 @@ def main():
     table = Table()
     add_tests(table, results)
     add_learners(table, results)
+    add_teams(table, results)
     add_launches(table, results)
     add_peers(table, results)
     table.print()

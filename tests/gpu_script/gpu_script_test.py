@@ -69,7 +69,8 @@ class Tree:
         sizes = {"ARBALEST_GPU_SMALL_JOB": "small.txtpb", "ARBALEST_GPU_LARGE_JOB": "large.txtpb",
                  "ARBALEST_GPU_LEARNERS": "1 2", "ARBALEST_GPU_SMALL_BATCHES": "4", "ARBALEST_GPU_LARGE_BATCHES": "4",
                  "ARBALEST_GPU_MEASURING": "--turns 1 --seconds 0.01", "ARBALEST_DATA": str(self.data),
-                 "ARBALEST_GPU_SECONDS": "800", "ARBALEST_GPU_MADE_UP_RECORDS": "40"}
+                 "ARBALEST_GPU_SECONDS": "800", "ARBALEST_GPU_TEAM_LEARNERS": "2",
+                 "ARBALEST_GPU_TEAM_SIZES": "1 2", "ARBALEST_GPU_TEAM_BATCH": "4", "ARBALEST_GPU_MADE_UP_RECORDS": "40"}
         self.done = subprocess.run(["bash", self.root / "bench/gpu.sh", self.out, *parts], capture_output=True, text=True,
                                    env={"PATH": os.environ["PATH"], **sizes, **environment})
         return self.done.returncode
@@ -116,6 +117,16 @@ class GpuScriptTest(unittest.TestCase):
         summary = (self.tree.out / "summary.md").read_text()
         self.assertIn("| large | 4 |", summary)
         self.assertNotIn("Failed:", summary)
+
+    def test_teams_are_compared_with_learners_alone(self):
+        self.assertEqual(self.tree.run("teams"), 0, self.tree.done.stderr)
+        self.assertEqual({name: status for name, (status, _) in self.tree.steps().items() if name.startswith("teams")},
+                         {f"teams_{job}_{precision}_2": "passed" for job in ("small", "large")
+                          for precision in ("FP32", "BF16")})
+        for result in self.tree.results():
+            self.assertEqual([(point["learners"], point["team"]) for point in result["curve"]], [(2, 1), (2, 2)])
+        summary = (self.tree.out / "summary.md").read_text()
+        self.assertRegex(summary, r"small, b = 32, BF16: 2 learners in teams of 2 \|.* times as many as on streams of their own")
 
     def test_a_failing_case_runs_again_alone(self):
         self.assertEqual(self.tree.run("tests", ARBALEST_SCRIPT_FAULT="failure"), 1)
@@ -187,7 +198,7 @@ class GpuScriptTest(unittest.TestCase):
 
     def test_unknown_parts_are_usage_errors(self):
         self.assertEqual(self.tree.run("sanitizer"), 2)
-        self.assertIn("bench/gpu.sh OUT [tests|bench|curves|peers|sanitize|all]", self.tree.done.stderr)
+        self.assertIn("bench/gpu.sh OUT [tests|bench|teams|curves|peers|sanitize|all]", self.tree.done.stderr)
 
 
 if __name__ == "__main__":
