@@ -1,133 +1,20 @@
-// Teams of learners (learners/team.h) on the stand-in: several replicas on one stream get the bytes that each gets on a
-// stream of its own.
-#include "learners/team.h"
-
+// Teams of learners on several GPUs, which the stand-in of CUDA's libraries has.
 #include "tests/cuda/switching.h"
 #include "tests/cuda_stand_in/stand_in.h"
-#include "tests/support/zoo_layers.h"
 
 namespace arbalest::tests {
 
-namespace {
-
-// Schemes under which learners take their steps together.
-std::vector<sma::Options> team_schemes() {
-  std::vector<sma::Options> schemes = short_schemes();
-  std::erase_if(schemes, [](const sma::Options& scheme) {
-    const sma::SynchronizationMode mode = scheme.mode(4);
-    return mode == sma::SynchronizationMode::kServer || mode == sma::SynchronizationMode::kShared;
-  });
-  return schemes;
-}
-
-Trained train_in_teams(RigOptions options, int team, int iterations) {
-  cuda_stand_in::reset({.devices = static_cast<int>(options.devices.size())});
-  options.team = team;
-  const Trained trained = train(options, iterations);
-  cuda_stand_in::require_clean();
-  return trained;
-}
-
-void check_teams(const RigOptions& options, int iterations = 12) {
-  const Trained alone = train_in_teams(options, 1, iterations);
-  for (const int team : {2, 4}) {
-    INFO("teams of " << team);
-    check_equal(train_in_teams(options, team, iterations), alone);
-  }
-}
-
-// Rounds that end soon on the slow stand-in.
-RigOptions few_steps(const std::string& model, const engine::Shape& image) {
-  RigOptions options = options_on({"cuda:0"}, {4});
-  options.image = image;
-  options.classes = 10;
-  options.batch = 2;
-  options.examples = 24;
-  options.layers = zoo_layers(model, dataflow::image_input(image, 10));
-  return options;
-}
-
-}  // namespace
-
-TEST_CASE("teams give the bytes of learners alone with every scheme", "[training]") {
-  const engine::Precision precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
-  const bool is_normalized = GENERATE(false, true);
-  for (const sma::Options& scheme : team_schemes()) {
-    INFO(name_of(scheme) << " in " << engine::to_string(precision));
-    RigOptions options = options_on({"cuda:0"}, {4});
-    if (is_normalized) options.layers = normalized_network();
-    options.synchronization = scheme;
-    options.precision = precision;
-    check_teams(options);
-  }
-}
-
-TEST_CASE("teams give the bytes of learners alone with any input, optimizer and clipping", "[training]") {
-  RigOptions options = options_on({"cuda:0"}, {4});
-  SECTION("data on the device") { options.input = RigInput::kResident; }
-  SECTION("a clipped gradient") { options.clip_gradient_norm = 0.1F; }
-  SECTION("AdamW") { options.rule = engine::AdamW{}; }
-  SECTION("task by task, without graphs") { options.graphs = false; }
-  SECTION("several GPUs") {
-    options.devices = {"cuda:0", "cuda:1"};
-    options.learners = {4, 4};
-  }
-  check_teams(options);
-}
-
-TEST_CASE("teams give the bytes of learners alone with models of the zoo", "[training]") {
-  SECTION("LeNet") { check_teams(few_steps("lenet {}", {1, 28, 28})); }
-  SECTION("CIFAR-10 quick") { check_teams(few_steps("cifar_quick {}", {3, 32, 32})); }
-  SECTION("ResNet-20") { check_teams(few_steps("resnet_cifar { depth: 20 }", {3, 32, 32}), 2); }
-}
-
-TEST_CASE("a change of learners finds teams of the largest size that divides their number", "[training]") {
-  const auto trained = [](int team) {
-    cuda_stand_in::reset();
-    RigOptions options = options_on({"cuda:0"}, {1});
-    options.most_learners = 6;
+TEST_CASE("teams of two GPUs give the bytes of learners alone, for any order of their streams", "[training]") {
+  const auto train_in = [](int team, std::uint64_t seed) {
+    cuda_stand_in::reset({.devices = 2}, seed);
+    RigOptions options = options_on({"cuda:0", "cuda:1"}, {4, 4});
     options.team = team;
-    Trained result;
-    TrainingRig rig(options);
-    learners::LearnerPool& pool = *rig.pools().front();
-    for (const auto& [learners, size] : {std::pair{1, 1}, {4, 4}, {6, 3}, {5, 1}, {2, 2}}) {
-      if (pool.count() != learners) {
-        pool.prepare(learners);
-        rig.scheduler().resize(std::vector{learners});
-        pool.release_idle();
-      }
-      CHECK(pool.teams().front()->size() == static_cast<std::size_t>(team == 1 ? 1 : size));
-      CHECK(pool.learners().size() == static_cast<std::size_t>(learners));
-      result.loss += rig.run(3).sums.loss();
-    }
-    result.evaluation = rig.scheduler().evaluate(rig.test_ring());
-    result.weights = model_weights(rig);
-    return result;
+    const Trained trained = train(options);
+    cuda_stand_in::require_clean();
+    return trained;
   };
-  check_equal(trained(4), trained(1));
-  cuda_stand_in::require_clean();
-}
-
-// Returns the number of works that the host thread enqueues per round after the warm-up.
-std::uint64_t works_of_round(int learners, int team) {
-  RigOptions options = options_on({"cuda:0"}, {learners});
-  options.input = RigInput::kResident;
-  options.team = team;
-  TrainingRig rig(options);
-  rig.run(8);
-  const auto works_of = [&rig](int rounds) {
-    const std::uint64_t before = cuda_stand_in::enqueued_works();
-    rig.run(rounds);
-    return cuda_stand_in::enqueued_works() - before;
-  };
-  const std::uint64_t few = works_of(8);
-  return (works_of(24) - few) / 16;
-}
-
-TEST_CASE("a team takes the host calls of one learner", "[training]") {
-  // Four for its step and two waits, and a kernel and a result of averaging (stand_in_training_test.cc).
-  CHECK(works_of_round(8, 8) == 6 + 2);
-  CHECK(works_of_round(8, 4) == 2 * 6 + 2);
+  const Trained alone = train_in(1, 1);
+  for (std::uint64_t seed = 2; seed <= 5; ++seed) check_equal(train_in(4, seed), alone);
 }
 
 }  // namespace arbalest::tests
