@@ -138,10 +138,9 @@ TEST_CASE("zoo: matrix factorization needs ratings, other models need images") {
       refusal("matrix_factorization {}", kImages) ==
       "zoo.matrix_factorization | matrix_factorization needs data { ratings { ... } } with 2 columns of ids; the data "
       "has images");
-  CHECK(
-      refusal("matrix_factorization {}", ratings_input({3, 4, 5})) ==
-      "zoo.matrix_factorization | matrix_factorization needs data { ratings { ... } } with 2 columns of ids; those of "
-      "the data are 3");
+  CHECK(refusal("matrix_factorization {}", ratings_input({3, 4, 5})) ==
+        "zoo.matrix_factorization | matrix_factorization needs data { ratings { ... } } with 2 columns of ids; the "
+        "data has 3");
   CHECK(refusal("matrix_factorization { width: 0 }", kRatings) ==
         "zoo.matrix_factorization.width | width must be in [1, 1048576], not 0");
   CHECK(refusal("matrix_factorization { mean: 2000 }", kRatings) ==

@@ -230,7 +230,7 @@ TEST_CASE("class names: a model that has learned another order is not evaluated"
   const std::string names = images(12, " class_names: " + std::string(kCounted));
   REQUIRE(warnings_of(names, counted).size() == 1);
   CHECK_THAT(warnings_of(names, counted).front(),
-             ContainsSubstring("train anew with class_names in the order of the data"));
+             ContainsSubstring("train again with class_names in the data's order"));
   CHECK(warnings_of(names, others).empty());  // the job may call them as it likes
 }
 

@@ -212,7 +212,7 @@ TEST_CASE("a warning about synchronization names the place of its field, or the 
     return *found;
   };
   CHECK_THAT(first({}), StartsWith(path + ":8:44: synchronization.async_sgd.scale_by_staleness: scale_by_staleness has "
-                                          "no effect with staleness: 0 and push_every: 1"));
+                                          "no effect because staleness: 0 with push_every: 1 is s_sgd"));
   CHECK_THAT(first({"synchronization=async_sgd{staleness: 0 warm_start_epochs: 1}"}),
              StartsWith("--set synchronization=async_sgd{staleness: 0 warm_start_epochs: 1}: "
                         "synchronization.async_sgd.warm_start_epochs: warm_start_epochs has no effect"));

@@ -144,7 +144,7 @@ TEST_CASE("missing fields for image files are errors, and nothing is derived fro
   CHECK(images("directory: \"a\" decoding { height: 28 width: 28 }") ==
         "job.txtpb:3:8: error: classes is missing: how many classes the images have");
   CHECK(images("directory: \"a\" classes: 2 decoding { width: 28 }") ==
-        "job.txtpb:3:43: error: height is missing; set it to the height of the model's images");
+        "job.txtpb:3:43: error: height is missing: the height of the model's images");
   CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 4097 }") ==
         "job.txtpb:3:65: error: width must be in [1, 4096], not 4097");
   CHECK(images("directory: \"a\" classes: 2 decoding { height: 28 width: 28 channels: 2 }") ==

@@ -84,7 +84,8 @@ TEST_CASE("what excludes split layers is named with them") {
                 "split: COLUMNS excludes synchronization.switch[0].local_sgd: the scheme must stay s_sgd");
   check_refused(split_job("per_device { fixed: 2 }"),
                 "split: COLUMNS excludes learners.per_device of 2: split layers need exactly one learner per device");
-  check_refused(split_job("per_device { auto {} }"), "split: COLUMNS excludes learners.per_device.auto: each device");
+  check_refused(split_job("per_device { auto {} }"),
+                "split: COLUMNS excludes learners.per_device.auto: split layers need exactly one learner per device");
   check_refused(split_job("per_device { growth { to: 4 } }"), "split: COLUMNS excludes learners.per_device.growth");
   check_refused(split_job(one, "s_sgd {}", "optimizer { sgd {} clip_gradient_norm: 1 }"),
                 "split: COLUMNS excludes optimizer.clip_gradient_norm: no device has the whole gradient");
