@@ -20,10 +20,10 @@ LearnerPlans::LearnerPlans(const dataflow::Graph& graph, engine::Device& device,
                  .precision = options.precision,
                  .parameters = &training.parameters()}) {}
 
-std::size_t LearnerGroup::learner_bytes(const PoolOptions& options) const {
-  const auto size = static_cast<std::size_t>(team_);
+std::size_t LearnerGroup::learner_bytes(const PoolOptions& options, int team) const {
+  const auto size = static_cast<std::size_t>(team);
   return Team::learner_bytes(plans_->training, plans_->inference, options.learner) +
-         (Team::stream_bytes(device_, team_) + size - 1) / size;
+         (Team::stream_bytes(device_, team) + size - 1) / size;
 }
 
 void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVectors& shared) {
@@ -33,6 +33,8 @@ void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVecto
         .number = number, .size = team_, .first_core = number * threads_, .threads = threads_, .shared = shared};
     created.push_back(std::make_unique<Team>(device_, plans_->training, plans_->inference, place, options.learner));
   }
+  teams_.reserve(teams_.size() + created.size());
+  learners_.reserve(static_cast<std::size_t>(count));
   for (const auto& team : created) {
     for (const auto& learner : team->learners()) learners_.push_back(learner.get());
   }
@@ -40,7 +42,7 @@ void LearnerGroup::grow(int count, const PoolOptions& options, const SharedVecto
 }
 
 void LearnerGroup::shrink(int count) {
-  const std::size_t teams = static_cast<std::size_t>((count + team_ - 1) / team_);
+  const auto teams = static_cast<std::size_t>(count / team_);
   if (teams >= teams_.size()) return;
   teams_.resize(teams);
   learners_.resize(teams * static_cast<std::size_t>(team_));

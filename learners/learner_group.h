@@ -43,8 +43,8 @@ class LearnerGroup {
       : device_(device), plans_(std::move(plans)), threads_(threads), team_(team) {}
 
   const std::shared_ptr<const LearnerPlans>& plans() const noexcept { return plans_; }
-  // Memory of the device that each learner takes, with its part of what its team takes.
-  std::size_t learner_bytes(const PoolOptions& options) const;
+  // Memory of the device that each learner takes in teams of this size, with its part of what the team takes.
+  std::size_t learner_bytes(const PoolOptions& options, int team) const;
 
   // Creates teams until there are `count` learners, a multiple of the team's size. Throws kOutOfMemory and creates
   // none.

@@ -28,6 +28,7 @@ int LearnerPool::threads_for(int count) const {
 }
 
 int LearnerPool::team_for(int count) const {
+  if (!device_.takes_teams()) return 1;
   for (int size = std::min(options_.team, count); size > 1; --size) {
     if (count % size == 0) return size;
   }

@@ -22,7 +22,10 @@ class LearnerPool {
 
   // Memory of the device that all learners share, and that each learner takes.
   std::size_t shared_bytes() const;
-  std::size_t learner_bytes() const { return active().learner_bytes(options_); }
+  // In teams of this size.
+  std::size_t learner_bytes(int team) const { return active().learner_bytes(options_, team); }
+  // Of the present number of learners.
+  std::size_t learner_bytes() const { return learner_bytes(team_for(count_)); }
 
   void create();
 
@@ -59,6 +62,8 @@ class LearnerPool {
   int threads_for(int count) const;
   // Learners of each team, if there are `count` learners: the largest number up to PoolOptions::team that divides it.
   int team_for(int count) const;
+  // Whether learners of one number may be among those of the other: their threads and their teams are alike.
+  bool share_learners(int count, int other) const { return key_for(count) == key_for(other); }
   // The devices of a split model, which must run their mini-batches together; null if the model is not split.
   engine::ExchangeGroup* exchange() const noexcept { return options_.exchange.group.get(); }
   int result_slots() const noexcept { return options_.learner.result_slots; }

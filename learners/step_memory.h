@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
 #include "dataflow/input/batches/cached_data.h"
 #include "dataflow/memory/plan.h"

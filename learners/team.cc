@@ -28,7 +28,8 @@ std::string name_of(const TeamPlace& place) {
   return fmt::format("learners {} to {}", place.number, place.number + place.size - 1);
 }
 
-std::size_t largest_step_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
+// Of a learner's own tasks, each of which is one mini-batch of either plan.
+std::size_t task_step_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
   return step_bytes(std::max(training.batch(), inference.batch()));
 }
 
@@ -39,8 +40,8 @@ std::size_t Team::learner_bytes(const dataflow::Plan& training, const dataflow::
   const dataflow::ParameterLayout& layout = training.parameters();
   return ReplicaSlabs::device_bytes(layout, options.rule, training.reads_low_precision_weights()) +
          (options.sums_gradients ? GradientSum::device_bytes(layout.trainable_elements()) : 0) +
-         Slab::stride(arena_bytes(training, inference)) + Slab::stride(largest_step_bytes(training, inference)) +
-         Slab::stride(sizeof(StepResult));
+         Slab::stride(arena_bytes(training, inference)) + Slab::stride(step_bytes(training.batch())) +
+         Slab::stride(task_step_bytes(training, inference)) + Slab::stride(sizeof(StepResult));
 }
 
 std::size_t Team::stream_bytes(const engine::Device& device, int size) {
@@ -55,7 +56,8 @@ Team::Team(engine::Device& device, const dataflow::Plan& training, const dataflo
       training_(training),
       replicas_(device, training.parameters(), options.rule, training.reads_low_precision_weights(), place.size),
       arena_(device, arena_bytes(training, inference), place.size),
-      step_(device, largest_step_bytes(training, inference), place.size),
+      step_(device, step_bytes(training.batch()), place.size),
+      task_step_(device, task_step_bytes(training, inference), place.size),
       result_(device, sizeof(StepResult), place.size),
       memory_{.count = place.size, .regions = {arena_.region(), step_.region(), result_.region()}},
       done_(static_cast<std::size_t>(options.result_slots)),
@@ -73,7 +75,7 @@ Team::Team(engine::Device& device, const dataflow::Plan& training, const dataflo
   for (int replica = 0; replica < place.size; ++replica) {
     const LearnerMemory own{.replica = replicas_.of(replica),
                             .arena = arena_.of<std::byte>(replica),
-                            .step = step_.of<std::byte>(replica),
+                            .step = task_step_.of<std::byte>(replica),
                             .result = result_.of<StepResult>(replica),
                             .shared = place.shared};
     learners_.push_back(std::make_unique<Learner>(device, *stream_, training, inference, own, options));

@@ -90,9 +90,12 @@ class Team {
   const LearnerOptions options_;
   const dataflow::Plan& training_;
   ReplicaSlabs replicas_;
-  Slab arena_;   // large enough for either plan
-  Slab step_;    // StepParameters and the indices of the larger mini-batch, at the address that the recordings read
-  Slab result_;  // StepResult, at the address that the recordings write
+  Slab arena_;  // large enough for either plan
+  // StepParameters and the indices of a mini-batch, at the address that the recordings read. Evaluation has larger ones
+  // of its own, so that one copy takes those of a team.
+  Slab step_;
+  Slab task_step_;                    // of the learners' own tasks
+  Slab result_;                       // StepResult, at the address that the recordings write
   engine::ReplicaMemory memory_;      // all of these
   engine::Buffer step_ring_;          // host: [result_slots, learners, step_.stride()]
   engine::Buffer result_ring_;        // host: [result_slots, learners, result_.stride()]

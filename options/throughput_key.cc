@@ -53,6 +53,7 @@ nlohmann::ordered_json throughput_key(const JobOptions& job) {
                                 {"period", job.synchronization.period}};
   const auto& frozen = written.training().freeze();
   if (!frozen.empty()) key["frozen"] = std::vector<std::string>(frozen.begin(), frozen.end());
+  if (job.team > 1) key["team"] = job.team;
   return key;
 }
 

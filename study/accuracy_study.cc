@@ -10,6 +10,7 @@
 #include "engine/base/error.h"
 #include "messages/text.h"
 #include "options/loading/load_job.h"
+#include "options/readers/team_check.h"
 #include "train/context/accuracy_target.h"
 #include "train/inspection.h"
 #include "train/learners/tuned_devices.h"
@@ -68,8 +69,8 @@ std::string name_of(int learners, std::uint64_t seed, std::size_t seeds) {
 // The job with a fixed number of learners and a seed. It trains to its last epoch, because the accuracy at the end is
 // wanted, too.
 JobOptions fixed_job(const JobOptions& job, int learners, std::uint64_t seed) {
-  const std::string settings[] = {fmt::format("learners.per_device.fixed={}", learners),
-                                  fmt::format("training.seed={}", seed)};
+  std::vector<std::string> settings = learner_settings(job, learners);
+  settings.push_back(fmt::format("training.seed={}", seed));
   JobOptions fixed = parse_job(SourceText(job.name, job.resolved_text), settings);
   fixed.data.validation = job.data.validation;  // its errors point into the user's text
   fixed.data.class_names_error = job.data.class_names_error;

@@ -52,7 +52,8 @@ std::string precision_problem_on(std::span<const std::string> names, const v1::J
 JobOptions on_devices(const SourceText& source, const v1::Job& written, const std::vector<std::string>& names,
                       bool in_float32) {
   // The scheme of synchronization does not matter, and must not forbid any number of learners.
-  std::vector<std::string> settings = {"synchronization={sma {}}", "learners.per_device.fixed=1"};
+  std::vector<std::string> settings = {"synchronization={sma {}}", "learners.per_device.fixed=1",
+                                       "learners.per_device.team=default"};
   for (const std::string& name : names) settings.push_back("devices=" + name);
   for (int i = 0; i < written.model().layers_size(); ++i) {  // each device has the whole model
     if (!written.model().layers(i).dense().has_split()) continue;

@@ -14,6 +14,7 @@
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/base/error.h"
 #include "options/loading/parsed_job.h"
+#include "options/readers/team_check.h"
 #include "options/text/overrides.h"
 #include "options/text/text_format.h"
 
@@ -87,7 +88,7 @@ std::string expand_job(const SourceText& source, std::span<const std::string> ov
 }
 
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why) {
-  std::vector<std::string> settings{fmt::format("learners.per_device.fixed={}", per_device)};
+  std::vector<std::string> settings = learner_settings(job, per_device);
   for (const SynchronizationSwitch& each : job.switches) {
     const std::vector<int>& learners = each.learners_per_device;
     if (learners.empty() || learners.front() <= per_device) continue;

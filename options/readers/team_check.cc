@@ -1,6 +1,7 @@
 #include "options/readers/team_check.h"
 
 #include <algorithm>
+#include <span>
 #include <string>
 
 #include <fmt/format.h>
@@ -30,9 +31,9 @@ std::string reason_against(const JobOptions& options, bool is_split) {
 }
 
 // The largest number up to `team` that divides all numbers of learners.
-int largest_team(const JobOptions& options) {
-  for (int size = options.team; size > 1; --size) {
-    if (std::ranges::all_of(options.learners_per_device, [size](int count) { return count % size == 0; })) return size;
+int largest_team(int team, std::span<const int> learners) {
+  for (int size = team; size > 1; --size) {
+    if (std::ranges::all_of(learners, [size](int count) { return count % size == 0; })) return size;
   }
   return 1;
 }
@@ -46,7 +47,7 @@ void check_team(const JobOptions& options, bool is_split, dataflow::FieldIssues&
     return;
   }
   if (options.tuned || !options.schedule.empty()) return;  // teams follow the number of learners
-  const int largest = largest_team(options);
+  const int largest = largest_team(options.team, options.learners_per_device);
   if (largest == options.team) return;
   const int learners = std::ranges::min(options.learners_per_device);
   issues.add(kPath, options.team > learners
@@ -54,6 +55,14 @@ void check_team(const JobOptions& options, bool is_split, dataflow::FieldIssues&
                                       options.team, counted(learners, "learner"), largest)
                         : fmt::format("{} cannot be divided into teams of {}; the largest that works is {}",
                                       counted(learners, "learner"), options.team, largest));
+}
+
+std::vector<std::string> learner_settings(const JobOptions& job, int learners) {
+  std::vector<std::string> settings{fmt::format("learners.per_device.fixed={}", learners)};
+  if (job.team > 1) {
+    settings.push_back(fmt::format("learners.per_device.team={}", largest_team(job.team, std::span(&learners, 1))));
+  }
+  return settings;
 }
 
 }  // namespace arbalest::jobs

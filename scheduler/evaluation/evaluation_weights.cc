@@ -33,8 +33,7 @@ std::optional<sma::AveragingTicket> EvaluationWeights::refresh(Round& round, Sta
   if (!statistics_ || statistics == Statistics::kAveraged) return gathered;
   if (!statistics_->are_of(clock_.batches())) measure_statistics();
   for (std::size_t p = 0; p < ready_.size(); ++p) {
-    learners::LearnerPool& pool = replicas_.pool(p);
-    ready_[p] = statistics_->enqueue_copy(pool, *pool.learners().front(), ready_[p]);
+    ready_[p] = statistics_->enqueue_copy(replicas_.pool(p), replicas_.first_of(p), ready_[p]);
   }
   return gathered;
 }

@@ -58,6 +58,10 @@ void Replicas::collect() {
   tasks_ = RingQueue<Task>(learners_.size() * static_cast<std::size_t>(pools_.front()->result_slots()));
 }
 
+Learner& Replicas::first_of(std::size_t pool) const {
+  return *learners_[static_cast<std::size_t>(std::ranges::find(pool_of_, pool) - pool_of_.begin())];
+}
+
 void Replicas::take_share(dataflow::BatchRing& ring, std::uint64_t first) const {
   if (world_.size() > 1 && ring.share() != share_) ring.restart(first, share_);
 }
@@ -97,12 +101,17 @@ void Replicas::enqueue_gradients(dataflow::BatchRing& ring, const engine::StepPa
   }
 }
 
-Replicas::EventsByPool Replicas::part_ready(std::size_t part) {
-  std::size_t t = 0;
-  for (std::size_t p = 0; p < ready_.size(); ++p) {
-    auto ready = ready_[p].begin();
-    for (const auto& team : pools_[p]->teams()) ready = std::fill_n(ready, team->size(), parts_[t++][part]);
+// These use the lists of this class and not the pools', to which another thread may add prepared learners meanwhile.
+void Replicas::fill_ready(const std::function<Event(std::size_t team)>& event_of) {
+  for (std::vector<Event>& of_pool : ready_) of_pool.clear();
+  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
+    std::vector<Event>& of_pool = ready_[pool_of_[first]];
+    of_pool.insert(of_pool.end(), teams_[t]->size(), event_of(t));
   }
+}
+
+Replicas::EventsByPool Replicas::part_ready(std::size_t part) {
+  fill_ready([&](std::size_t team) { return parts_[team][part]; });
   return ready_;
 }
 
@@ -115,16 +124,13 @@ void Replicas::enqueue_updates(dataflow::BatchRing& ring, std::span<const Event>
 }
 
 Replicas::EventsByPool Replicas::record() {
-  for (std::size_t p = 0; p < ready_.size(); ++p) {
-    auto ready = ready_[p].begin();
-    for (const auto& team : pools_[p]->teams()) ready = std::fill_n(ready, team->size(), team->stream().record());
-  }
+  fill_ready([&](std::size_t team) { return teams_[team]->stream().record(); });
   return ready_;
 }
 
 void Replicas::wait_for(std::span<const Event> events, const char* label) {
-  for (std::size_t p = 0; p < pools_.size(); ++p) {
-    for (const auto& team : pools_[p]->teams()) team->stream().wait(events[p], label);
+  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
+    teams_[t]->stream().wait(events[pool_of_[first]], label);
   }
 }
 

@@ -1,10 +1,11 @@
 // The replicas of this process and the work on them: which learner trains where, what each has under way, and what
 // enqueues the same for all of them. Learners train in teams (learners/team.h): the rounds (scheduler/rounds) see only
-// steps of all replicas, and do not ask which stream runs them.
+// steps of all replicas, and only those with a server ask which stream runs them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -43,7 +44,9 @@ class Replicas {
   learners::Learner& operator[](std::size_t learner) const { return *learners_[learner]; }
   std::span<learners::Learner* const> all() const noexcept { return learners_; }
   std::size_t pool_of(std::size_t learner) const { return pool_of_[learner]; }
-  // The team of a learner, which a server asks for: it then has no other learner.
+  // The first learner of a pool.
+  learners::Learner& first_of(std::size_t pool) const;
+  // The team of a learner. With a server every team has one learner.
   learners::Team& team_of(std::size_t learner) const { return *team_of_[learner]; }
   // The parts of a gradient, equal for all learners.
   std::span<const dataflow::GradientPart> gradient_parts() const { return teams_.front()->gradient_parts(); }
@@ -90,6 +93,8 @@ class Replicas {
 
  private:
   void collect();
+  // Sets ready_ for every learner to the event of its team.
+  void fill_ready(const std::function<engine::Event(std::size_t team)>& event_of);
 
   std::span<const std::unique_ptr<learners::LearnerPool>> pools_;
   engine::Collective& collective_;

@@ -97,7 +97,7 @@ TEST_CASE("the estimate of GPU memory agrees with a session of any scheme, plus 
        {"sma {}", "ea_sgd { period: 2 }", "s_sgd { bucket_mb: 0.01 }", "local_sgd { period: 2 local_state: AVERAGE }",
         "bmuf { period: 2 nesterov: true }", "diloco { period: 2 }", "lookahead { period: 2 }", "swap {}",
         "sma {} switch { at_epoch: 0.5 s_sgd {} }"}) {
-    for (const std::string learners : {"fixed: 1", "fixed: 2", "auto { max: 2 }"}) {
+    for (const std::string learners : {"fixed: 1", "fixed: 2", "auto { max: 2 }", "fixed: 4 team: 2"}) {
       CAPTURE(synchronization, learners);
       tests::cuda_stand_in::reset();
       jobs::JobOptions job =

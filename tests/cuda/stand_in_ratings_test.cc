@@ -23,4 +23,21 @@ TEST_CASE("matrix factorization trains on a GPU like on the CPU", "[training]") 
   cuda_stand_in::require_clean();
 }
 
+TEST_CASE("matrix factorization in teams ends where learners alone do", "[training]") {
+  const TemporaryDirectory directory;
+  write_ratings(directory / "ratings");
+  std::vector<double> errors;
+  for (const std::string team : {"1", "2"}) {
+    cuda_stand_in::reset();
+    errors.push_back(run(load("matrix-factorization-ratings.txtpb",
+                              {"data.ratings.directory=" + (directory / "ratings").string(), "training.max_epochs=1",
+                               "training.batch_size=256", "learners.per_device.fixed=2", "learning_rate.fixed={}",
+                               "devices=cuda:0", "learners.per_device.team=" + team}))
+                         .test.value("rmse")
+                         .value());
+    cuda_stand_in::require_clean();
+  }
+  CHECK(errors[1] == errors[0]);
+}
+
 }  // namespace arbalest::tests

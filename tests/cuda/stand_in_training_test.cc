@@ -16,9 +16,11 @@ TEST_CASE("a GPU gives the same bytes for any order of its streams", "[training]
 }
 
 // Returns the number of works that the host thread enqueues per round after the warm-up.
-std::uint64_t works_of_round(int learners, int team = 1) {
+std::uint64_t works_of_round(int learners, int team = 1, std::int64_t batch = 4) {
   RigOptions options = options_on({"cuda:0"}, {learners});
   options.team = team;
+  options.batch = batch;
+  options.examples = std::max<std::int64_t>(options.examples, 8 * batch);
   options.input = RigInput::kResident;
   TrainingRig rig(options);
   const auto works_of = [&rig](int rounds) {
@@ -49,6 +51,7 @@ TEST_CASE("a mini-batch from data on the device takes four host calls, or six wi
 TEST_CASE("a team takes the host calls of one learner", "[training]") {
   CHECK(works_of_round(8, 8) == 6 + 2);
   CHECK(works_of_round(8, 4) == 2 * 6 + 2);
+  CHECK(works_of_round(8, 8, 32) == 6 + 2);  // parameters and indices of all learners fit into one launch
 }
 
 TEST_CASE("an operator that fails on a GPU ends the training, and the error names the learner", "[training]") {

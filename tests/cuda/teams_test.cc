@@ -2,6 +2,10 @@
 // of its own. Runs on the stand-in of CUDA's libraries and on a real GPU.
 #include "learners/team.h"
 
+#include "dataflow/layers/branch_layers.h"
+#include "dataflow/layers/images/local_response_norm.h"
+#include "dataflow/layers/layer_norm.h"
+#include "dataflow/layers/prelu.h"
 #include "tests/cuda/gpus.h"
 #include "tests/cuda/switching.h"
 #include "tests/support/zoo_layers.h"
@@ -32,6 +36,29 @@ void check_teams(const RigOptions& options, int iterations = 12) {
     INFO("teams of " << team);
     check_equal(train_in_teams(options, team, iterations), alone);
   }
+}
+
+// The operators that the other networks here lack, of those that have no labels.
+std::vector<dataflow::LayerDescription> branching_network() {
+  dataflow::Conv2dLayer::Options conv;
+  conv.filters = 4;
+  conv.window = {{3, 3}, {1, 1}, {1, 1}};
+  dataflow::Pool2dLayer::Options pool;
+  pool.kind = engine::PoolKind::kAverage;
+  pool.window = {{2, 2}, {2, 2}};
+  dataflow::DenseLayer::Options dense;
+  dense.units = 3;
+  return {{"left", {"image"}, std::make_shared<dataflow::Conv2dLayer>(conv)},
+          {"prelu", {"left"}, std::make_shared<dataflow::PReluLayer>(dataflow::ParameterOptions{})},
+          {"right", {"image"}, std::make_shared<dataflow::Conv2dLayer>(conv)},
+          {"response",
+           {"right"},
+           std::make_shared<dataflow::LocalResponseNormLayer>(dataflow::LocalResponseNormLayer::Options{})},
+          {"both", {"prelu", "response"}, std::make_shared<dataflow::ConcatLayer>()},
+          {"pool", {"both"}, std::make_shared<dataflow::Pool2dLayer>(pool)},
+          {"norm", {"pool"}, std::make_shared<dataflow::LayerNormLayer>(1e-5F)},
+          {"logits", {"norm"}, std::make_shared<dataflow::DenseLayer>(dense)},
+          {"loss", {"logits", "label"}, std::make_shared<dataflow::SoftmaxCrossEntropyLayer>()}};
 }
 
 // Rounds that end soon on the slow stand-in.
@@ -66,6 +93,11 @@ TEST_CASE("teams give the bytes of learners alone with any input, optimizer and 
   SECTION("a clipped gradient") { options.clip_gradient_norm = 0.1F; }
   SECTION("AdamW") { options.rule = engine::AdamW{}; }
   SECTION("task by task, without graphs") { options.graphs = false; }
+  SECTION("branches") { options.layers = branching_network(); }
+  SECTION("branches in BF16") {
+    options.layers = branching_network();
+    options.precision = engine::Precision::kBFloat16;
+  }
   check_teams(options);
 }
 

@@ -50,6 +50,14 @@ TEST_CASE("a run whose devices are missing here is evaluated on this machine's, 
   }
 }
 
+TEST_CASE("a run that trained in teams is evaluated on devices without them") {
+  std::string text = on("cuda:4096");
+  text.replace(text.find("fixed: 2"), std::string("fixed: 2").size(), "fixed: 8 team: 4");
+  const SavedJob saved(text);
+  CHECK(saved.load().team == 1);
+  CHECK(saved.load({"cpu"}).team == 1);
+}
+
 TEST_CASE("a run with split layers has whole layers on devices that the user names") {
   const SavedJob saved(R"(model {
   layers { name: "hidden" input: "image" dense { units: 30 split: COLUMNS } }

@@ -48,6 +48,15 @@ TEST_CASE("a team follows a number of learners that changes") {
   CHECK(problem(growing).empty());
 }
 
+TEST_CASE("a number of learners that replaces the job's gets teams that divide it") {
+  using Settings = std::vector<std::string>;
+  CHECK(learner_settings(job_of({8, 8}, 1), 3) == Settings{"learners.per_device.fixed=3"});
+  CHECK(learner_settings(job_of({8, 8}, 4), 6) ==
+        Settings{"learners.per_device.fixed=6", "learners.per_device.team=3"});
+  CHECK(learner_settings(job_of({8, 8}, 4), 7) ==
+        Settings{"learners.per_device.fixed=7", "learners.per_device.team=1"});
+}
+
 TEST_CASE("teams are refused where each learner goes its own way") {
   JobOptions on_cpu = job_of({4, 4}, 2);
   on_cpu.devices[1] = {"cpu:0-1", {0, 1}, -1};

@@ -12,6 +12,7 @@
 #include "engine/host/topology.h"
 #include "messages/text.h"
 #include "options/loading/load_job.h"
+#include "options/readers/team_check.h"
 #include "options/synchronization/job_schemes.h"
 #include "train/data/dataset_fingerprint.h"
 #include "train/processes/shared_learners.h"
@@ -106,8 +107,8 @@ void take_learners(const SavedRun& saved, const std::vector<int>& learners, cons
   job.learners_per_device = learners;
   const bool are_equal = std::ranges::adjacent_find(learners, std::ranges::not_equal_to()) == learners.end();
   if (job.learners_elsewhere > 0 || !are_equal) return;
-  const std::vector<std::string> setting = {fmt::format("learners.per_device.fixed={}", learners.front())};
-  job.resolved_text = parse_job(SourceText(job.name, job.resolved_text), setting).resolved_text;
+  const std::vector<std::string> settings = learner_settings(job, learners.front());
+  job.resolved_text = parse_job(SourceText(job.name, job.resolved_text), settings).resolved_text;
 }
 
 void take_pixel_rules(const SavedRun& saved, JobOptions& job) {

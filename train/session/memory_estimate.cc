@@ -30,15 +30,14 @@ std::vector<int> largest(const JobOptions& job) {
   return counts;
 }
 
-// The largest known number of allocated learners at any time, by device: where the threads of each learner change, the
-// learners before and after are different ones and coexist.
+// The largest known number of allocated learners at any time, by device: where the threads of each learner or the size
+// of teams change, the learners before and after are different ones and coexist.
 std::vector<int> coexisting(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools) {
   std::vector<int> counts = largest(job);
   for (std::size_t d = 0; d < counts.size(); ++d) {
     int present = job.learners_per_device[d];
     const auto change = [&](int next) {
-      if (pools[d]->threads_for(present) != pools[d]->threads_for(next))
-        counts[d] = std::max(counts[d], present + next);
+      if (!pools[d]->share_learners(present, next)) counts[d] = std::max(counts[d], present + next);
       present = next;
     };
     for (const LearnerStep& step : job.schedule) change(step.per_device[d]);
@@ -95,7 +94,9 @@ MemoryEstimate::MemoryEstimate(const JobOptions& job, std::span<const std::uniqu
     const engine::Device& device = pool->device();
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
     if (!device.is_cuda()) entry.cores = device.cores();
-    entry.learner = signed_bytes(pool->learner_bytes());
+    // A number that changes may leave any learner without a team, and a stream takes as much for one as for several.
+    entry.has_teams = job.team > 1 && may_resize(job);
+    entry.learner = signed_bytes(entry.has_teams ? pool->learner_bytes(1) : pool->learner_bytes());
     entry.limited = fmt::format("'{}' under device_memory_mib", device.name());
     entry.rest = signed_bytes(pool->shared_bytes());
     for (const SplitSize& split : splits) {
@@ -163,12 +164,15 @@ int MemoryEstimate::learners_that_fit() const {
   return count;
 }
 
-// Memory use at the worst moment. On a CPU device a different thread count needs new learners, so those of the present
-// number and of the one before or after coexist. Learners with more than one thread are at most half as many as the
-// cores.
+// Memory use at the worst moment. On a CPU device a different thread count needs new learners, and on a GPU another
+// size of teams does, so those of the present number and of the one before or after coexist. Learners with more than
+// one thread are at most half as many as the cores.
 std::vector<MemoryUse> MemoryEstimate::uses_while_tuned(int ceiling) const {
   std::vector<int> learners;
-  for (const PerDevice& device : devices_) learners.push_back(ceiling + std::min(device.cores / 2, ceiling - 1));
+  for (const PerDevice& device : devices_) {
+    const int others = device.has_teams ? ceiling - 1 : std::min(device.cores / 2, ceiling - 1);
+    learners.push_back(ceiling + others);
+  }
   return uses(learners, ceiling * static_cast<int>(devices_.size()));
 }
 

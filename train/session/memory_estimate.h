@@ -87,7 +87,8 @@ class MemoryEstimate {
     std::int64_t learner = 0;  // bytes per learner
     std::string limited = {};  // name of the memory that the job limits, as in MemoryUse
     std::int64_t rest = 0;
-    int cores = 0;  // for a CPU device
+    int cores = 0;           // for a CPU device
+    bool has_teams = false;  // whether the size of its teams may change
   };
 
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device, int ring_learners) const;

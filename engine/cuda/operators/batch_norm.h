@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "engine/cuda/kernels/channel_rows.h"
-#include "engine/cuda/runtime/team_stream.h"
 #include "engine/cuda/kernels/channel_sums.h"
 #include "engine/cuda/runtime/team_stream.h"
 

@@ -213,10 +213,10 @@ void find_input_gradient(const T* input, const T* output_gradient, T* input_grad
 
 #define ARBALEST_INSTANTIATE(T)                                                                                      \
   template void measure(const T*, const Geometry&, float, const MeasuredStatistics&, const BlockSums<Moments>&,      \
-                        const TeamStream&);                                                                               \
-  template void normalize(const T*, const T*, T*, const Geometry&, const NormTerms&, const TeamStream&);                  \
+                        const TeamStream&);                                                                          \
+  template void normalize(const T*, const T*, T*, const Geometry&, const NormTerms&, const TeamStream&);             \
   template void sum_gradients(const T*, const T*, const NormAddition<T>&, const Geometry&, const NormTerms&,         \
-                              const NormGradients&, const BlockSums<GradientSums>&, const TeamStream&);                   \
+                              const NormGradients&, const BlockSums<GradientSums>&, const TeamStream&);              \
   template void find_input_gradient(const T*, const T*, T*, const Geometry&, const NormTerms&, const NormGradients&, \
                                     bool, const TeamStream&);
 ARBALEST_INSTANTIATE(float)

@@ -100,8 +100,8 @@ __device__ void store_tail(const BlockTail& tail, float* target) {
 
 // sum = sum_j (w_j - z)
 template <std::size_t capacity>
-__device__ void sum_differences(const VectorGroup<capacity>& replicas, const float* central, float* sum, const Extent of,
-                                const BlockTails tails) {
+__device__ void sum_differences(const VectorGroup<capacity>& replicas, const float* central, float* sum,
+                                const Extent of, const BlockTails tails) {
   BlockTail tail{};
   for_groups<kWideFloats>(of.elements, [&]<int kNumbers>(std::integral_constant<int, kNumbers>, std::int64_t group) {
     const auto added = add_differences(replicas, group, load_group<kNumbers>(central, group));

@@ -161,8 +161,8 @@ __device__ void step_unless_refused(const UpdateBy<Step> task, const Ranges& ran
 
 template <typename Step, int kNumbers>
 __device__ void step_averaged(const UpdateBy<Step> task, const Ranges& ranges) {
-  const std::int32_t count =
-      task.step->pull == 0.0F ? take_step<false, Step, kNumbers>(task, ranges) : take_step<true, Step, kNumbers>(task, ranges);
+  const std::int32_t count = task.step->pull == 0.0F ? take_step<false, Step, kNumbers>(task, ranges)
+                                                     : take_step<true, Step, kNumbers>(task, ranges);
   add_count(count, task);
 }
 
@@ -185,18 +185,18 @@ void launch_over_ranges(const WeightUpdate& task, const Options& options, const 
   for (std::size_t first = 0; first < task.ranges.size(); first += kRanges) {
     const std::span<const UpdateRange> ranges = ranges_from(first);
     const RangesUpdate<Options> part{task.weights,
-                               task.rounded,
-                               {task.state[0], task.state[1]},
-                               task.gradient,
-                               task.statistics == nullptr ? task.gradient : task.statistics,
-                               {task.references[0], task.references[1]},
-                               options,
-                               task.gradient_scale,
-                               task.step,
-                               task.non_finite,
-                               context.arrivals,
-                               all_blocks,
-                               elements_of(ranges) / kNumbers};
+                                     task.rounded,
+                                     {task.state[0], task.state[1]},
+                                     task.gradient,
+                                     task.statistics == nullptr ? task.gradient : task.statistics,
+                                     {task.references[0], task.references[1]},
+                                     options,
+                                     task.gradient_scale,
+                                     task.step,
+                                     task.non_finite,
+                                     context.arrivals,
+                                     all_blocks,
+                                     elements_of(ranges) / kNumbers};
     Ranges of_groups{};
     std::ranges::transform(ranges, of_groups.at, [](UpdateRange range) {
       range.begin /= kNumbers;

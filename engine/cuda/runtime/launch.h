@@ -3,7 +3,8 @@
 // A kernel is a __device__ function that computes for one replica. launch() runs it for all replicas of a team
 // (engine/replica_memory.h) at once: gridDim.y counts the replicas, and each gets the addresses of its own memory. A
 // kernel therefore uses blockIdx.x and gridDim.x only. Large parameters without addresses, whose elements are chosen at
-// run time, are taken by reference: a copy would lie in local memory. A parameter of class type with addresses needs
+// run time, are taken by reference: a copy would lie in local memory. A parameter of class type with addresses needs,
+// unless its kernel is never recorded for a team,
 //     template <typename Visitor> __host__ __device__ constexpr void visit_addresses(Parameter& of, Visitor&& visit)
 // which calls visit(address) for each of them, in the namespace of the class (it is found by its argument).
 #pragma once

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 #include <thread>
+#include <type_traits>
 
 #include "engine/base/error.h"
 #include "engine/cuda/runtime/flat_tasks.h"
@@ -17,6 +18,12 @@
 namespace arbalest::engine::cuda {
 
 namespace {
+
+// Whether a pass can be recorded for a team. The others read or write many replicas, or the central model.
+template <typename Task>
+constexpr bool kTakesReplicas =
+    std::is_same_v<Task, WeightUpdate> || std::is_same_v<Task, GradientClip> || std::is_same_v<Task, GatherExamples> ||
+    std::is_same_v<Task, RoundWeights> || std::is_same_v<Task, TensorSum>;
 
 // cuBLAS' default size on Hopper. With a user's workspace its results repeat (cuBLAS, "Results Reproducibility").
 constexpr std::size_t kCublasWorkspace = std::size_t{32} << 20U;
@@ -107,7 +114,8 @@ void CudaStream::fill_zero(void* to, std::size_t bytes, const char* label) {
 
 void CudaStream::enqueue(const FlatTask& task, const char* label) {
   std::visit(
-      [&](const auto& flat) {
+      [&]<typename Task>(const Task& flat) {
+        ARBALEST_CHECK(kTakesReplicas<Task> || recording_ == nullptr || recording_->replicas.count == 1);
         const auto pass = [flat](const StreamContext& context) { run_flat(flat, context); };
         submit(TaskKind::kPass, label, pass, /*calls_libraries=*/false);
       },
