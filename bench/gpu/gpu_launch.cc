@@ -53,10 +53,11 @@ void run(const Arguments& arguments) {
   step.replay(1);
   captured.scheduler().drain();
   // The kernel runs once outside a capture, so that it is loaded.
-  finder.learner->submit("nothing", [](const StreamContext& context) { enqueue_empty_kernels(1, context.stream); });
+  finder.learner->submit("nothing",
+                         [](const StreamContext& context) { enqueue_empty_kernels(1, context.stream.handle); });
   StepGraph empty(*finder.learner, [&] {
-    finder.learner->submit("nothing",
-                           [&](const StreamContext& context) { enqueue_empty_kernels(step.nodes(), context.stream); });
+    finder.learner->submit(
+        "nothing", [&](const StreamContext& context) { enqueue_empty_kernels(step.nodes(), context.stream.handle); });
   });
 
   const std::vector<Contender> contenders{{"empty kernels", [&] { empty.replay(kSteps); }},

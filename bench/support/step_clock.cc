@@ -67,7 +67,7 @@ StepClock::Moment StepClock::mark(const engine::Stream& stream) {
   // An observer gets a const stream, but this one must enqueue on it.
   engine::cuda::as_cuda(const_cast<engine::Stream&>(stream))
       .submit("mark", [event = moment.get()](const engine::cuda::StreamContext& context) {
-        ARBALEST_CUDA(cudaEventRecord(event, context.stream));
+        ARBALEST_CUDA(cudaEventRecord(event, context.stream.handle));
       });
   marking_ = false;
   return moment;

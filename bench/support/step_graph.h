@@ -53,7 +53,7 @@ class StepGraph {
  private:
   template <typename Function>
   void with_stream(const Function& function) {
-    stream_.submit("graph", [&](const engine::cuda::StreamContext& context) { function(context.stream); });
+    stream_.submit("graph", [&](const engine::cuda::StreamContext& context) { function(context.stream.handle); });
   }
 
   engine::cuda::CudaStream& stream_;

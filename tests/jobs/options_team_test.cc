@@ -14,7 +14,7 @@ JobOptions job_of(std::vector<int> learners, int team, sma::Scheme scheme = sma:
   options.learners_per_device = std::move(learners);
   options.team = team;
   options.synchronization = sma::defaults_of(scheme);
-  options.synchronization_path = "synchronization." + std::string(sma::to_string(scheme));
+  options.synchronization_path = "synchronization." + std::string(sma::name_of(scheme));
   return options;
 }
 
