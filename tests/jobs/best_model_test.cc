@@ -151,7 +151,7 @@ TEST_CASE("a damaged checkpoint gives no best model") {
   CHECK_FALSE(take({.run_directory = run.path(), .batches = 150, .best = BestModel{0.5, 100}}));
   REQUIRE(take.warnings.size() == 2);
   CHECK_THAT(take.warnings[0], ContainsSubstring("cannot be kept") && ContainsSubstring("model.safetensors"));
-  CHECK_THAT(take.warnings[1], ContainsSubstring("no checkpoint holds it"));
+  CHECK_THAT(take.warnings[1], ContainsSubstring("no checkpoint holds the run's best model"));
 }
 
 TEST_CASE("a best model that its run replaces while it is read is read again, and no other failure is hidden") {

@@ -70,9 +70,9 @@ TEST_CASE("teams are refused where each learner goes its own way") {
 
 TEST_CASE("a team in a job file is checked with line and column") {
   CHECK_THAT(refusal(changed("fixed: 2", "fixed: 2 team: 2"), {"devices=cpu"}),
-             ContainsSubstring("job.txtpb:6:37: error: no teams of 2: learners on a CPU have threads"));
+             ContainsSubstring("job.txtpb:6:34: error: no teams of 2: learners on a CPU have threads"));
   CHECK_THAT(refusal(changed("fixed: 2", "fixed: 2 team: 0"), {"devices=cpu"}),
-             ContainsSubstring("job.txtpb:6:37: error: team must be in [1, 1024], not 0"));
+             ContainsSubstring("job.txtpb:6:34: error: team must be in [1, 1024], not 0"));
   CHECK(parse(changed("fixed: 2", "fixed: 2 team: 1"), {"devices=cpu"}).team == 1);
 }
 
