@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -91,6 +93,10 @@ void import_prelu(GraphImport& graph, NodeReader& node) {
   if (input.shape.rank() < 2) refuse("it reads one number per example");
   const Constant& slopes = graph.numbers(node, 1, "its slopes");
   std::optional<std::vector<float>> weight = per_channel(slopes, input);
+  // Older PyTorch writes [c] for images, too, which ONNX aligns with the columns. Equal slopes mean the same there.
+  const std::vector<float>& values = slopes.numbers;
+  const bool are_as_many = !slopes.is_integer && std::ssize(values) == input.shape[1];
+  if (!weight && are_as_many && std::ranges::count(values, values.front()) == std::ssize(values)) weight = values;
   if (!weight) refuse("it must have one slope, or one for each channel");
   ImportedLayer layer{.name = graph.name_for(node, slopes.name)};
   if (slopes.is_single() && weight->size() > 1) {

@@ -228,6 +228,10 @@ class LayersExport(unittest.TestCase):
                 target, message = imported(slopes)
                 self.assertIn("layer 'a' has one slope for all channels; here each channel has its own", message)
                 self.assertTrue(np.array_equal(probe.output_of(target, examples), expected))
+            # Equal slopes, one for each channel, although ONNX aligns them with the columns: older PyTorch writes these.
+            target, message = imported([0.3, 0.3])
+            self.assertNotIn("one slope", message)
+            self.assertTrue(np.array_equal(probe.output_of(target, examples), expected))
             for slopes in ([0.1, 0.2], [0.1, 0.2, 0.3, 0.4], [[0.1], [0.2], [0.3]], np.ones((2, 3, 4)), []):
                 _, message = imported(slopes, 3)
                 self.assertIn("PRelu 'a': it must have one slope, or one for each channel", message)
