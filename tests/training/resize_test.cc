@@ -16,6 +16,7 @@
 #include "tests/support/skip.h"
 #include "tests/support/softmax_regression.h"
 #include "tests/support/training_rig.h"
+#include "tests/support/weights.h"
 
 namespace {
 
@@ -230,4 +231,21 @@ TEST_CASE("a thousand resizes leave memory, threads and descriptors as they were
     CHECK(after.resident < before.resident + kSlack);
   }
   compared.check();
+}
+
+TEST_CASE("rounds do not see learners that another thread prepares meanwhile", "[training]") {
+  const RigOptions options = resizable({2});
+  const auto weights = [&](bool prepares) {
+    TrainingRig rig(options);
+    std::thread other;
+    if (prepares) {
+      other = std::thread([&pool = *rig.pools().front()] {
+        for (int count = 3; count <= 8; ++count) pool.prepare(count);
+      });
+    }
+    rig.run(40);
+    if (prepares) other.join();
+    return arbalest::tests::model_weights(rig);
+  };
+  CHECK(weights(true) == weights(false));
 }
