@@ -1,6 +1,5 @@
-#include <algorithm>
 #include <array>
-#include <iterator>
+#include <cstdint>
 #include <numbers>
 
 #include <fmt/format.h>
@@ -93,10 +92,10 @@ void import_prelu(GraphImport& graph, NodeReader& node) {
   if (input.shape.rank() < 2) refuse("it reads one number per example");
   const Constant& slopes = graph.numbers(node, 1, "its slopes");
   std::optional<std::vector<float>> weight = per_channel(slopes, input);
-  // Older PyTorch writes [c] for images, too, which ONNX aligns with the columns. Equal slopes mean the same there.
-  const std::vector<float>& values = slopes.numbers;
-  const bool are_as_many = !slopes.is_integer && std::ssize(values) == input.shape[1];
-  if (!weight && are_as_many && std::ranges::count(values, values.front()) == std::ssize(values)) weight = values;
+  // Up to operator set 6 slopes [c] are those of the channels. From 7 on they would be aligned with the columns.
+  constexpr std::int64_t kAlignsSince = 7;
+  const bool are_of_channels = graph.operator_set < kAlignsSince && slopes.dims == std::vector{input.shape[1]};
+  if (!weight && !slopes.is_integer && are_of_channels) weight = in_our_order(slopes.numbers, input);
   if (!weight) refuse("it must have one slope, or one for each channel");
   ImportedLayer layer{.name = graph.name_for(node, slopes.name)};
   if (slopes.is_single() && weight->size() > 1) {

@@ -211,8 +211,10 @@ class LayersExport(unittest.TestCase):
             run = probe.make_run(pathlib.Path(directory) / "run", layers, probe.images(2, 3, 4, 5))
             file = probe.export(run, run.with_suffix(".onnx"))
 
-            def imported(slopes, code=0):
+            def imported(slopes, code=0, operator_set=None):
                 model = onnx.load(file)
+                if operator_set is not None:
+                    model.opset_import[0].version = operator_set
                 node = next(node for node in model.graph.node if node.op_type == "PRelu")
                 model.graph.initializer.append(onnx.numpy_helper.from_array(np.array(slopes, np.float32), "slopes"))
                 node.input[1] = "slopes"
@@ -228,10 +230,10 @@ class LayersExport(unittest.TestCase):
                 target, message = imported(slopes)
                 self.assertIn("layer 'a' has one slope for all channels; here each channel has its own", message)
                 self.assertTrue(np.array_equal(probe.output_of(target, examples), expected))
-            # Equal slopes, one for each channel, although ONNX aligns them with the columns: older PyTorch writes these.
-            target, message = imported([0.3, 0.3])
+            by_channel, _ = imported([[[0.1]], [[0.2]]])
+            older, message = imported([0.1, 0.2], operator_set=6)  # slopes [c] were those of the channels
             self.assertNotIn("one slope", message)
-            self.assertTrue(np.array_equal(probe.output_of(target, examples), expected))
+            self.assertTrue(np.array_equal(probe.output_of(older, examples), probe.output_of(by_channel, examples)))
             for slopes in ([0.1, 0.2], [0.1, 0.2, 0.3, 0.4], [[0.1], [0.2], [0.3]], np.ones((2, 3, 4)), []):
                 _, message = imported(slopes, 3)
                 self.assertIn("PRelu 'a': it must have one slope, or one for each channel", message)
