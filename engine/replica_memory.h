@@ -1,6 +1,7 @@
-// Where the replicas of a team lie: replicas whose work one stream enqueues together, each task once for all of them.
-// Work is recorded with the addresses of replica 0 (Stream::begin_recording). An address within a region stands for the
-// same place in every replica's part of it. Any other address, such as that of the central model, is the same for all.
+// A ReplicaMemory tells where the replicas of a team lie. One stream enqueues their work together, each task once for
+// all. Work is recorded with the addresses of replica 0 (Stream::begin_recording). An address within a region stands
+// for the same place in every replica's part of it. Any other address, such as that of the central model, is the same
+// for all.
 #pragma once
 
 #include <cstddef>

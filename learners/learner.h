@@ -49,7 +49,7 @@ struct SharedVectors {
   const engine::BFloat16* rounded_evaluation_weights = nullptr;  // their copy in low precision, if the plans read one
 };
 
-// What a learner's team gives it: memory at the addresses that recordings read and write, all on the device.
+// A learner gets this memory from its team. Recordings read and write these addresses; all are on the device.
 struct LearnerMemory {
   Replica replica = {};
   std::byte* arena = nullptr;  // large enough for either plan

@@ -20,11 +20,11 @@ class LearnerPool {
   LearnerPool(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int learners,
               const dataflow::ParameterLayout* parameters = nullptr);
 
-  // Memory of the device that all learners share, and that each learner takes.
+  // Memory of the device that all learners share.
   std::size_t shared_bytes() const;
-  // In teams of this size.
+  // Memory of the device that each learner takes in teams of this size.
   std::size_t learner_bytes(int team) const { return active().learner_bytes(options_, team); }
-  // Of the present number of learners.
+  // Memory of the device that each of the present learners takes.
   std::size_t learner_bytes() const { return learner_bytes(team_for(count_)); }
 
   void create();

@@ -28,7 +28,7 @@ std::string name_of(const TeamPlace& place) {
   return fmt::format("learners {} to {}", place.number, place.number + place.size - 1);
 }
 
-// Of a learner's own tasks, each of which is one mini-batch of either plan.
+// Returns the step's bytes of a learner's own tasks, each of which is one mini-batch of either plan.
 std::size_t task_step_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
   return step_bytes(std::max(training.batch(), inference.batch()));
 }

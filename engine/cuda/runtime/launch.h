@@ -109,7 +109,7 @@ __global__ void run(Argument<Values>... arguments) {
   kernel(arguments.at(blockIdx.y)...);
 }
 
-// The first argument has the kernel's type, from which those of its parameters follow.
+// The first argument is null. Its type is the kernel's, from which the compiler finds the types of the parameters.
 template <auto kernel, typename... Parameters>
 void launch(void (* /*type*/)(Parameters...), const cudaLaunchConfig_t& config, const TeamStream& stream,
             const std::remove_cvref_t<Parameters>&... arguments) {
