@@ -49,6 +49,7 @@ TEST_CASE("a mini-batch from data on the device takes four host calls, or six wi
 }
 
 TEST_CASE("a team takes the host calls of one learner", "[training]") {
+  CHECK(works_of_round(8) == 8 * 6 + 2);
   CHECK(works_of_round(8, 8) == 6 + 2);
   CHECK(works_of_round(8, 4) == 2 * 6 + 2);
   CHECK(works_of_round(8, 8, 32) == 6 + 2);  // parameters and indices of all learners fit into one launch
