@@ -91,21 +91,6 @@ TEST_CASE("inspection shows GPU and host memory separately, and what does not fi
   tests::cuda_stand_in::require_clean();
 }
 
-TEST_CASE("the estimate counts the learners before and after a change of the size of teams", "[training]") {
-  tests::cuda_stand_in::reset();
-  const auto learners_of = [](const std::string& learners) {
-    const jobs::Inspection inspection = jobs::inspect(logistic({"learners.per_device={" + learners + "}"}));
-    const std::int64_t bytes = inspection.memory[1].needed - inspection.device_bytes;
-    CHECK(bytes % inspection.learner_bytes == 0);
-    return bytes / inspection.learner_bytes;
-  };
-  const std::string shrinks = "schedule { step { at_batch: 0 learners: 8 } step { at_batch: 80 learners: 6 } }";
-  CHECK(learners_of(shrinks) == 8);
-  CHECK(learners_of(shrinks + " team: 2") == 8);   // 6 of the 8 go on
-  CHECK(learners_of(shrinks + " team: 4") == 14);  // 8 in teams of 4, and 6 in teams of 3
-  tests::cuda_stand_in::require_clean();
-}
-
 TEST_CASE("the estimate of GPU memory agrees with a session of any scheme, plus a reserve for recordings",
           "[training]") {
   for (const std::string synchronization :
