@@ -91,6 +91,22 @@ TEST_CASE("inspection shows GPU and host memory separately, and what does not fi
   tests::cuda_stand_in::require_clean();
 }
 
+TEST_CASE("a run needs memory for the learners before and after a change of the size of teams", "[training]") {
+  constexpr std::size_t kTwelveLearners = std::size_t{420} << 20U;
+  const auto open = [](const std::string& team) {
+    tests::cuda_stand_in::reset({.memory = kTwelveLearners});
+    jobs::JobOptions job = logistic(
+        {"learners.per_device={schedule { step { at_batch: 0 learners: 8 } step { at_batch: 80 learners: 6 } }" + team +
+         "}"});
+    static_cast<void>(jobs::open_session(job, "", {}));
+  };
+  CHECK_NOTHROW(open(""));
+  CHECK_NOTHROW(open(" team: 2"));  // 6 of the 8 learners go on
+  // 8 learners in teams of 4, and 6 in teams of 3.
+  CHECK_THROWS_WITH(open(" team: 4"), Catch::Matchers::Contains("14 learners (while their number changes"));
+  tests::cuda_stand_in::require_clean();
+}
+
 TEST_CASE("the estimate of GPU memory agrees with a session of any scheme, plus a reserve for recordings",
           "[training]") {
   for (const std::string synchronization :
