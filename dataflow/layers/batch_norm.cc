@@ -5,11 +5,7 @@ namespace arbalest::dataflow {
 using engine::Shape;
 
 Shape BatchNormLayer::output_shape(std::span<const Shape> inputs) const {
-  if (inputs[0].rank() != 2 && inputs[0].rank() != 4) {
-    engine::fail(engine::ErrorKind::kInvalidJob,
-                 "needs images [channels, height, width] or a vector of features as input, not one number per example");
-  }
-  return inputs[0];
+  return shape_of_images_or_features(inputs[0]);
 }
 
 std::vector<ParameterSpec> BatchNormLayer::parameters(std::span<const Shape> inputs) const {

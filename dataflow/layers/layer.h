@@ -129,4 +129,8 @@ class Layer {
   virtual engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const = 0;
 };
 
+// Returns the output's shape of a layer that keeps the shape of images [n, c, h, w] or features [n, c]. Throws
+// kInvalidJob for another shape.
+engine::Shape shape_of_images_or_features(const engine::Shape& input);
+
 }  // namespace arbalest::dataflow

@@ -13,12 +13,7 @@ class PReluLayer final : public Layer {
 
   std::string_view kind() const override { return "prelu"; }
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override {
-    if (inputs[0].rank() != 2 && inputs[0].rank() != 4) {
-      engine::fail(engine::ErrorKind::kInvalidJob,
-                   "needs images [channels, height, width] or a vector of features as input, not one number per "
-                   "example");
-    }
-    return inputs[0];
+    return shape_of_images_or_features(inputs[0]);
   }
   std::vector<ParameterSpec> parameters(std::span<const engine::Shape> inputs) const override {
     return {parameter_spec("weight", {inputs[0][1]}, {}, weight_)};

@@ -187,6 +187,24 @@ class TorchImport(unittest.TestCase):
         self.assertIn("extra_padding_width: -2", job)
         self.assertEqual(tensors["features.0.weight"].shape, (12, 3, 1, 5))
 
+    def test_slopes_of_prelu(self):
+        """One slope, PyTorch's default, and one for each channel and feature."""
+        example = torch.randn(4, 3, 8, 8)
+        for channels, features in ((1, 1), (4, 8)):
+            network = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.PReLU(channels), nn.Flatten(), nn.Linear(256, 8),
+                                    nn.PReLU(features), nn.Linear(8, 5)).eval()
+            with torch.no_grad():
+                network[1].weight.uniform_()
+                network[4].weight.uniform_()
+            exporters = [{"dynamo": False}]
+            if has_newer_exporter():
+                exporters += [{"dynamo": True}, {"dynamo": True, "optimize": False}]
+            for options in exporters:
+                with self.subTest(channels=channels, **options):
+                    job, _ = self.check(network, example, **options)
+                    self.assertEqual(job.count("prelu {"), 2)
+                    self.assertEqual("one slope for all channels" in self.warnings, channels == 1)
+
     @unittest.skipUnless(has_newer_exporter(), "onnxscript is missing")
     def test_the_newer_exporter_with_weights_in_a_file_beside_the_model(self):
         self.check(self.network.eval(), self.example, dynamo=True, dynamic_shapes={"x": {0: torch.export.Dim("n")}})
