@@ -1,14 +1,14 @@
-// A learner: one replica of the model, and the work on it besides training steps, which learners do in teams (team.h).
+// A learner: one replica of the model, which gets new vectors here. Learners train and evaluate in teams (team.h).
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "dataflow/input/batches/batch_ring.h"
 #include "dataflow/input/batches/cached_data.h"
-#include "dataflow/memory/plan.h"
+#include "dataflow/parameter_layout.h"
 #include "engine/device.h"
 #include "engine/shared_weights.h"
 #include "learners/replica.h"
@@ -49,15 +49,6 @@ struct SharedVectors {
   const engine::BFloat16* rounded_evaluation_weights = nullptr;  // their copy in low precision, if the plans read one
 };
 
-// A learner gets this memory from its team. Recordings read and write these addresses; all are on the device.
-struct LearnerMemory {
-  Replica replica = {};
-  std::byte* arena = nullptr;  // large enough for either plan
-  std::byte* step = nullptr;   // StepParameters, then the indices of a mini-batch
-  engine::StepResult* result = nullptr;
-  SharedVectors shared = {};
-};
-
 // Vectors that the update reads besides the learner's own; all on its device, [elements of the flat vectors] each.
 struct UpdateSources {
   // The update may pull the weights towards one of these (engine/passes/weight_update.h); both null: it never does.
@@ -82,39 +73,17 @@ enum class OptimizerState {
 
 class Learner {
  public:
-  // Records the learner's evaluation. Device, stream, plans, data and memory must outlive the learner.
-  Learner(engine::Device& device, engine::Stream& stream, const dataflow::Plan& training,
-          const dataflow::Plan& inference, const LearnerMemory& memory, const LearnerOptions& options);
+  // `stream`: the team's. Stream, parameters and the replica's vectors must outlive the learner.
+  Learner(engine::Stream& stream, const dataflow::ParameterLayout& parameters, Replica replica)
+      : stream_(stream), parameters_(parameters), replica_(std::move(replica)) {}
 
-  float* weights() const noexcept { return memory_.replica.weights; }
-  float* gradient() const noexcept { return memory_.replica.gradient; }
-  const std::vector<StateSlot>& state() const noexcept { return memory_.replica.state; }
+  float* weights() const noexcept { return replica_.weights; }
+  float* gradient() const noexcept { return replica_.gradient; }
+  const std::vector<StateSlot>& state() const noexcept { return replica_.state; }
   // The weights in low precision; null if the plans do not read them.
-  const engine::BFloat16* rounded_weights() const noexcept { return memory_.replica.rounded; }
+  const engine::BFloat16* rounded_weights() const noexcept { return replica_.rounded; }
   // The stream of the learner's team.
   engine::Stream& stream() const noexcept { return stream_; }
-
-  // Each of these enqueues on stream() and returns without waiting. It reuses the host memory of the one enqueued
-  // result_slots tasks earlier, whose ticket must have been waited for and read (kInternal if that task is still under
-  // way). The batch's tensors, if it brings them, must stay until Ticket::done.
-  //
-  // Computes loss and accuracy of the evaluation weights on one mini-batch, after `weights_ready`.
-  Ticket evaluate(const dataflow::Batch& batch, const engine::Event& weights_ready);
-
-  // Computes loss and accuracy of the learner's own weights, after its last update. Only if
-  // LearnerOptions::evaluates_own_weights.
-  Ticket evaluate_own_weights(const dataflow::Batch& batch);
-
-  // Computes the loss of the learner's own weights on one training mini-batch, as a training step does: with dropout
-  // and whatever else training adds. Overwrites what the next step overwrites, and nothing else. The first call records
-  // the work.
-  Ticket training_loss(const dataflow::Batch& batch, const engine::StepParameters& parameters);
-
-  // Runs the forward pass of training on the evaluation weights, after `weights_ready`, to get the batch norm
-  // statistics of one mini-batch (engine/ops/batch_norm.h). Overwrites the gradient. Only if
-  // LearnerOptions::measures_statistics and the model has running statistics.
-  Ticket measure_statistics(const dataflow::Batch& batch, const engine::StepParameters& parameters,
-                            const engine::Event& weights_ready);
 
   // Training steps since the optimizer's state was last zero. A learner that goes on with saved state needs them, too.
   std::uint64_t steps() const noexcept { return steps_; }
@@ -135,35 +104,10 @@ class Learner {
   void assign_state(std::size_t slot, const float* values, const engine::Event& ready);
 
  private:
-  std::unique_ptr<engine::TaskGraph> record_evaluation(const dataflow::PlanBuffers& buffers);
-  std::unique_ptr<engine::TaskGraph> record_training_forward(const dataflow::PlanBuffers& buffers);
-  // Copies the mini-batch and, unless null, the parameters to the addresses that the recordings read. All but the
-  // batch's tensors takes one copy, labeled `label`.
-  void copy_in(const dataflow::Plan& plan, const dataflow::CachedData* data, const dataflow::Batch& batch,
-               const engine::StepParameters* parameters, const char* label);
-  Ticket evaluate(const engine::TaskGraph& graph, const dataflow::Batch& batch);
-  void check_slot() const;
-  void finish(Ticket& ticket);
-
-  // The slot of the task that is being enqueued.
-  std::size_t slot() const { return tasks_ % static_cast<std::uint64_t>(options_.result_slots); }
-
-  const LearnerOptions options_;
   engine::Stream& stream_;
-  const dataflow::Plan& training_;
-  const dataflow::Plan& inference_;
-  const LearnerMemory memory_;
-  std::size_t step_bytes_;           // bytes of StepParameters plus the indices of the larger mini-batch
-  engine::Buffer step_ring_;         // host: [result_slots, step_bytes_]
-  engine::Buffer result_ring_;       // host: StepResult [result_slots]
-  engine::Buffer statistics_ring_;   // host: [result_slots, statistic_elements()]
-  std::vector<engine::Event> done_;  // [result_slots] last task in each slot
-  std::uint64_t tasks_ = 0;          // tasks enqueued so far
+  const dataflow::ParameterLayout& parameters_;
+  const Replica replica_;
   std::uint64_t steps_ = 0;
-  std::unique_ptr<engine::TaskGraph> evaluation_graph_;
-  std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
-  std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured
-  std::unique_ptr<engine::TaskGraph> training_loss_graph_;   // null: training_loss() has not been called
 };
 
 }  // namespace arbalest::learners

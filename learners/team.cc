@@ -28,9 +28,13 @@ std::string name_of(const TeamPlace& place) {
   return fmt::format("learners {} to {}", place.number, place.number + place.size - 1);
 }
 
-// Returns the step's bytes of a learner's own tasks, each of which is one mini-batch of either plan.
-std::size_t task_step_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
+// Returns the step's bytes of a pass, which is one mini-batch of either plan.
+std::size_t pass_step_bytes(const dataflow::Plan& training, const dataflow::Plan& inference) {
   return step_bytes(std::max(training.batch(), inference.batch()));
+}
+
+std::size_t statistics_bytes(const dataflow::Plan& plan) {
+  return static_cast<std::size_t>(plan.parameters().statistic_elements()) * sizeof(float);
 }
 
 }  // namespace
@@ -41,7 +45,7 @@ std::size_t Team::learner_bytes(const dataflow::Plan& training, const dataflow::
   return ReplicaSlabs::device_bytes(layout, options.rule, training.reads_low_precision_weights()) +
          (options.sums_gradients ? GradientSum::device_bytes(layout.trainable_elements()) : 0) +
          Slab::stride(arena_bytes(training, inference)) + Slab::stride(step_bytes(training.batch())) +
-         Slab::stride(task_step_bytes(training, inference)) + Slab::stride(sizeof(StepResult));
+         Slab::stride(pass_step_bytes(training, inference)) + Slab::stride(sizeof(StepResult));
 }
 
 std::size_t Team::stream_bytes(const engine::Device& device, int size) {
@@ -54,37 +58,37 @@ Team::Team(engine::Device& device, const dataflow::Plan& training, const dataflo
            const TeamPlace& place, const LearnerOptions& options)
     : options_(options),
       training_(training),
+      inference_(inference),
+      shared_(place.shared),
       replicas_(device, training.parameters(), options.rule, training.reads_low_precision_weights(), place.size),
       arena_(device, arena_bytes(training, inference), place.size),
       step_(device, step_bytes(training.batch()), place.size),
-      task_step_(device, task_step_bytes(training, inference), place.size),
+      pass_step_(device, pass_step_bytes(training, inference), place.size),
       result_(device, sizeof(StepResult), place.size),
-      memory_{.count = place.size, .regions = {arena_.region(), step_.region(), result_.region()}},
+      memory_{.count = place.size, .regions = {arena_.region(), step_.region(), pass_step_.region(), result_.region()}},
+      parameters_(static_cast<std::size_t>(place.size)),
       done_(static_cast<std::size_t>(options.result_slots)),
       stream_(device.create_stream(
           {.name = name_of(place), .threads = place.threads, .first_core = place.first_core, .replicas = place.size})) {
   replicas_.add_to(memory_);
   const std::size_t parts = done_.size() * static_cast<std::size_t>(place.size);
-  step_ring_ = device.allocate_host(parts * step_.stride());
+  step_ring_ = device.allocate_host(parts * pass_step_.stride());
   result_ring_ = device.allocate_host(parts * result_.stride());
+  if (measures_statistics()) statistics_ring_ = device.allocate_host(parts * statistics_bytes(training));
   record_gradient();
   update_graph_ = record_update();
   if (options_.sums_gradients) {
     sum_ = std::make_unique<GradientSum>(device, *stream_, training_.parameters().trainable_elements());
   }
+  record_passes();
   for (int replica = 0; replica < place.size; ++replica) {
-    const LearnerMemory own{.replica = replicas_.of(replica),
-                            .arena = arena_.of<std::byte>(replica),
-                            .step = task_step_.of<std::byte>(replica),
-                            .result = result_.of<StepResult>(replica),
-                            .shared = place.shared};
-    learners_.push_back(std::make_unique<Learner>(device, *stream_, training, inference, own, options));
+    learners_.push_back(std::make_unique<Learner>(*stream_, training_.parameters(), replicas_.of(replica)));
   }
 }
 
-dataflow::PlanBuffers Team::buffers() const {
+dataflow::PlanBuffers Team::buffers(const Slab& step) const {
   const Replica first = replicas_.of(0);
-  return {first.weights, first.gradient, arena_.of<std::byte>(0), step_.of<StepParameters>(0), result(), first.rounded};
+  return {first.weights, first.gradient, arena_.of<std::byte>(0), step.of<StepParameters>(0), result(), first.rounded};
 }
 
 void Team::record_gradient() {
@@ -93,9 +97,9 @@ void Team::record_gradient() {
     stream_->begin_recording(memory_);
     if (gradient_graphs_.empty()) {
       enqueue_gather(*stream_, training_, options_.training_data, step_.of<std::byte>(0), arena_.of<std::byte>(0));
-      training_.forward(*stream_, buffers());
+      training_.forward(*stream_, buffers(step_));
     }
-    training_.backward(*stream_, buffers(), part);
+    training_.backward(*stream_, buffers(step_), part);
     gradient_graphs_.push_back(stream_->end_recording());
   }
 }
@@ -174,36 +178,49 @@ void Team::set_update_sources(const UpdateSources& sources) {
   stream_->fill_zero(result(), sizeof(StepResult), "clear result");
 }
 
-// Parameters and indices of all learners take one copy.
-void Team::copy_in(std::span<const dataflow::Batch> batches, const StepParameters& parameters) {
-  const bool gathers = options_.training_data != nullptr;
-  std::byte* const steps = step_ring_.as<std::byte>() + slot() * size() * step_.stride();
-  for (std::size_t j = 0; j < size(); ++j) {
-    StepParameters own = parameters;
-    own.task = batches[j].number;
-    std::ranges::copy(engine::moment_corrections(options_.rule, learners_[j]->count_step()), own.moment_corrections);
-    std::byte* const step = steps + j * step_.stride();
-    std::memcpy(step, &own, sizeof own);
-    ARBALEST_CHECK(!gathers || batches[j].indices != nullptr);
-    if (gathers) std::copy_n(batches[j].indices, training_.batch(), indices_in(step));
+void Team::begin(std::span<const dataflow::Batch> batches, engine::WorkPhase phase, std::span<Ticket> tickets) {
+  ARBALEST_CHECK(!batches.empty() && batches.size() <= size() && tickets.size() == batches.size());
+  ARBALEST_CHECK(done_[slot()].is_complete());  // the previous task in this slot must have ended
+  stream_->begin_task(batches[0].number, phase);
+  for (std::size_t j = 0; j < tickets.size(); ++j) {
+    tickets[j] = {.task = batches[j].number, .examples = batches[j].examples};
   }
-  const std::size_t bytes =
-      (size() - 1) * step_.stride() + (gathers ? step_bytes(training_.batch()) : sizeof parameters);
-  stream_->fetch(step_.of<std::byte>(0), steps, bytes, "parameters");
-  if (gathers) return;
+}
+
+void Team::set_parameters(std::span<const dataflow::Batch> batches, const StepParameters& parameters) {
+  std::ranges::fill(parameters_, parameters);
+  for (std::size_t j = 0; j < batches.size(); ++j) parameters_[j].task = batches[j].number;
+}
+
+void Team::copy_in(const dataflow::Plan& plan, const Slab& step, std::span<const dataflow::Batch> batches,
+                   const char* label) {
+  const bool trains = &plan == &training_;
+  const bool gathers = (trains ? options_.training_data : options_.evaluation_data) != nullptr;
+  std::byte* const steps = step_ring_.as<std::byte>() + slot() * size() * pass_step_.stride();
   for (std::size_t j = 0; j < size(); ++j) {
-    copy_batch(*stream_, training_, batches[j], arena_.of<std::byte>(static_cast<int>(j)));
+    const dataflow::Batch& batch = batches[std::min(j, batches.size() - 1)];
+    std::byte* const own = steps + j * step.stride();
+    std::memcpy(own, &parameters_[j], sizeof(StepParameters));
+    ARBALEST_CHECK(!gathers || batch.indices != nullptr);
+    if (gathers) std::copy_n(batch.indices, plan.batch(), indices_in(own));
+    if (!gathers) copy_batch(*stream_, plan, batch, arena_.of<std::byte>(static_cast<int>(j)));
   }
+  if (!trains && !gathers) return;
+  const std::size_t last = gathers ? step_bytes(plan.batch()) : sizeof(StepParameters);
+  stream_->fetch(step.of<std::byte>(0), steps, (size() - 1) * step.stride() + last, label);
 }
 
 void Team::gradient(std::span<const dataflow::Batch> batches, const StepParameters& parameters,
                     std::span<Ticket> tickets, std::span<engine::Event> parts) {
-  ARBALEST_CHECK(batches.size() == size() && tickets.size() == size());
+  ARBALEST_CHECK(batches.size() == size());
   ARBALEST_CHECK(parts.empty() || parts.size() == gradient_graphs_.size());
-  ARBALEST_CHECK(done_[slot()].is_complete());  // the previous step in this slot must have ended
-  stream_->begin_task(batches[0].number, engine::WorkPhase::kTraining);
-  copy_in(batches, parameters);
-  for (std::size_t j = 0; j < size(); ++j) tickets[j] = {.task = batches[j].number, .examples = batches[j].examples};
+  begin(batches, engine::WorkPhase::kTraining, tickets);
+  set_parameters(batches, parameters);
+  for (std::size_t j = 0; j < size(); ++j) {
+    std::ranges::copy(engine::moment_corrections(options_.rule, learners_[j]->count_step()),
+                      parameters_[j].moment_corrections);
+  }
+  copy_in(training_, step_, batches, "parameters");
   if (shared_copy_graph_ != nullptr) stream_->launch(*shared_copy_graph_, "copy shared weights");
   for (std::size_t part = 0; part < gradient_graphs_.size(); ++part) {
     stream_->launch(*gradient_graphs_[part], "gradient");
@@ -212,6 +229,7 @@ void Team::gradient(std::span<const dataflow::Batch> batches, const StepParamete
 }
 
 void Team::update(std::span<Ticket> tickets, const engine::Event& after) {
+  ARBALEST_CHECK(tickets.size() == size());
   stream_->wait(after, "wait for averaging's read");
   stream_->launch(*update_graph_, "update");
   if (sources_.shared != nullptr) {
@@ -222,15 +240,14 @@ void Team::update(std::span<Ticket> tickets, const engine::Event& after) {
 }
 
 void Team::finish(std::span<Ticket> tickets) {
-  ARBALEST_CHECK(tickets.size() == size());
   std::byte* const results = result_ring_.as<std::byte>() + slot() * size() * result_.stride();
-  const std::size_t bytes = (size() - 1) * result_.stride() + sizeof(StepResult);
+  const std::size_t bytes = (tickets.size() - 1) * result_.stride() + sizeof(StepResult);
   done_[slot()] = stream_->deliver(results, result(), bytes, "result");
-  for (std::size_t j = 0; j < size(); ++j) {
+  for (std::size_t j = 0; j < tickets.size(); ++j) {
     tickets[j].result = reinterpret_cast<const StepResult*>(results + j * result_.stride());
     tickets[j].done = done_[slot()];
   }
-  ++steps_;
+  ++tasks_;
 }
 
 void Team::push(Ticket& ticket) {

@@ -1,5 +1,5 @@
-// A team: learners whose replicas train side by side on one stream. Each task of a training step is enqueued once, for
-// all of them (engine/replica_memory.h). A learner that trains alone is a team of one.
+// A team: learners whose replicas train and evaluate side by side on one stream. Each task is enqueued once, for all of
+// them (engine/replica_memory.h). A learner that trains alone is a team of one.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "dataflow/memory/plan.h"
 #include "learners/gradient_sum.h"
 #include "learners/learner.h"
 #include "learners/slab.h"
@@ -43,12 +44,11 @@ class Team {
   // next call.
   void set_update_sources(const UpdateSources& sources);
 
-  // A training step of all learners is a call of gradient() followed by one of update(). Both enqueue on stream() and
-  // return without waiting.
+  // Training steps and passes enqueue on stream() and return without waiting. Each of them reuses the host memory of
+  // the one enqueued result_slots earlier. The tickets of that one must have been waited for and read (kInternal if it
+  // is still under way). The batches' tensors, if they bring them, must stay until Ticket::done.
   //
-  // A step reuses the host memory of the one enqueued result_slots steps earlier. The tickets of that step must have
-  // been waited for and read (kInternal if it is still under way). The batches' tensors, if they bring them, must stay
-  // until Ticket::done.
+  // A training step of all learners is a call of gradient() followed by one of update().
   //
   // batches, tickets: one for each learner. The parameters are those of all; each learner gets its own task number.
   // parts: empty, or one event per part of gradient_parts(); each is set to the event after which that part of all
@@ -58,6 +58,26 @@ class Team {
   // Applies the gradients once `after` has passed; the update sources must be readable then. Sets the tickets' `done`.
   void update(std::span<Ticket> tickets, const engine::Event& after);
   std::span<const dataflow::GradientPart> gradient_parts() const noexcept { return gradient_parts_; }
+
+  // Passes (team_passes.cc): each replica runs forward over a mini-batch of its own, without a step. There is a ticket
+  // for each batch, and a batch for each learner. Fewer will do, but at least one: the other learners repeat the last.
+  //
+  // Computes loss and metrics of the evaluation weights, after `weights_ready`.
+  void evaluate(std::span<const dataflow::Batch> batches, const engine::Event& weights_ready,
+                std::span<Ticket> tickets);
+  // Computes loss and metrics of the learners' own weights, after their last update. Only if
+  // LearnerOptions::evaluates_own_weights.
+  void evaluate_own_weights(std::span<const dataflow::Batch> batches, std::span<Ticket> tickets);
+  // Computes the loss of the learners' own weights on training mini-batches, as a training step does: with dropout and
+  // whatever else training adds. Overwrites what the next step overwrites, and nothing else. The first call records the
+  // work.
+  void training_loss(std::span<const dataflow::Batch> batches, const engine::StepParameters& parameters,
+                     std::span<Ticket> tickets);
+  // Runs the forward pass of training on the evaluation weights, after `weights_ready`, to get the batch norm
+  // statistics of each mini-batch (engine/ops/batch_norm.h). Overwrites the gradients. Only if
+  // LearnerOptions::measures_statistics and the model has running statistics.
+  void measure_statistics(std::span<const dataflow::Batch> batches, const engine::StepParameters& parameters,
+                          const engine::Event& weights_ready, std::span<Ticket> tickets);
 
   // With a server, these take the place of the last update() of a push, and begin the next push. Of teams of one only.
   //
@@ -72,36 +92,55 @@ class Team {
   engine::Event pull(const float* weights, const engine::Event& ready);
 
  private:
-  // The memory of replica 0.
-  dataflow::PlanBuffers buffers() const;
+  // The memory of replica 0, for tasks with these parameters and indices.
+  dataflow::PlanBuffers buffers(const Slab& step) const;
+  // The same, for passes on the evaluation weights.
+  dataflow::PlanBuffers evaluation_buffers() const;
   engine::StepResult* result() const { return result_.of<engine::StepResult>(0); }
   void record_gradient();
   std::unique_ptr<engine::TaskGraph> record_update();
   std::unique_ptr<engine::TaskGraph> record_push();
   std::unique_ptr<engine::TaskGraph> record_shared_copy();
+  bool measures_statistics() const {
+    return options_.measures_statistics && training_.parameters().statistic_elements() > 0;
+  }
+  void record_passes();
+  std::unique_ptr<engine::TaskGraph> record_evaluation(dataflow::PlanBuffers buffers);
+  std::unique_ptr<engine::TaskGraph> record_training_forward(const dataflow::PlanBuffers& buffers);
   // Enqueues what computes the clipping factor of `gradient`, and returns its address; null without clipping.
   const float* enqueue_clip(const float* gradient);
-  void copy_in(std::span<const dataflow::Batch> batches, const engine::StepParameters& parameters);
+  // Every training step and every pass begins and ends with these. begin() sets all of the tickets that is known.
+  void begin(std::span<const dataflow::Batch> batches, engine::WorkPhase phase, std::span<Ticket> tickets);
   void finish(std::span<Ticket> tickets);
+  // Makes `parameters` those of all learners, each with its mini-batch's number.
+  void set_parameters(std::span<const dataflow::Batch> batches, const engine::StepParameters& parameters);
+  // Copies the mini-batches and, for the training plan, the parameters to the addresses that the recordings read. All
+  // but the batches' tensors takes one copy, labeled `label`.
+  void copy_in(const dataflow::Plan& plan, const Slab& step, std::span<const dataflow::Batch> batches,
+               const char* label);
 
-  // The slot of the step that is being enqueued.
-  std::size_t slot() const { return steps_ % done_.size(); }
+  // The slot of the task that is being enqueued.
+  std::size_t slot() const { return tasks_ % done_.size(); }
 
   const LearnerOptions options_;
   const dataflow::Plan& training_;
+  const dataflow::Plan& inference_;
+  const SharedVectors shared_;
   ReplicaSlabs replicas_;
   Slab arena_;  // large enough for either plan
-  // StepParameters and the indices of a mini-batch, at the address that the recordings read. Evaluation has larger ones
-  // of its own, so that one copy takes those of a team.
+  // StepParameters and the indices of a mini-batch, at the address that the recordings read. Passes have larger ones of
+  // their own, so that one copy takes those of a training step.
   Slab step_;
-  Slab task_step_;                    // of the learners' own tasks
-  Slab result_;                       // StepResult, at the address that the recordings write
-  engine::ReplicaMemory memory_;      // all of these
-  engine::Buffer step_ring_;          // host: [result_slots, learners, step_.stride()]
-  engine::Buffer result_ring_;        // host: [result_slots, learners, result_.stride()]
-  std::vector<engine::Event> done_;   // [result_slots] last step in each slot
-  std::uint64_t steps_ = 0;           // enqueued so far
-  std::unique_ptr<GradientSum> sum_;  // null: gradients are not summed
+  Slab pass_step_;
+  Slab result_;                                     // StepResult, at the address that the recordings write
+  engine::ReplicaMemory memory_;                    // all of these
+  std::vector<engine::StepParameters> parameters_;  // [learners] of the task that is being enqueued
+  engine::Buffer step_ring_;                        // host: [result_slots, learners, pass_step_.stride()]
+  engine::Buffer result_ring_;                      // host: [result_slots, learners, result_.stride()]
+  engine::Buffer statistics_ring_;                  // host: [result_slots, learners, statistic_elements()]
+  std::vector<engine::Event> done_;                 // [result_slots] last task in each slot
+  std::uint64_t tasks_ = 0;                         // training steps and passes enqueued so far
+  std::unique_ptr<GradientSum> sum_;                // null: gradients are not summed
   std::vector<dataflow::GradientPart> gradient_parts_;
   std::vector<std::unique_ptr<engine::TaskGraph>> gradient_graphs_;  // by part; the first one runs the forward pass
                                                                      // before it
@@ -113,6 +152,10 @@ class Team {
   std::uint64_t steps_at_copy_ = 0;
   std::int64_t staleness_ = 0;
   std::vector<std::int64_t> staleness_ring_;
+  std::unique_ptr<engine::TaskGraph> evaluation_graph_;
+  std::unique_ptr<engine::TaskGraph> own_evaluation_graph_;  // null: own weights are not evaluated
+  std::unique_ptr<engine::TaskGraph> statistics_graph_;      // null: statistics are not measured
+  std::unique_ptr<engine::TaskGraph> training_loss_graph_;   // null: training_loss() has not been called
   // Last members: the stream's work must end before what it uses is destroyed, and the learners enqueue on the stream.
   std::vector<std::unique_ptr<Learner>> learners_;
   std::unique_ptr<engine::Stream> stream_;

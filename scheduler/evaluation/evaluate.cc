@@ -16,7 +16,6 @@
 
 namespace arbalest::scheduler {
 
-using learners::Learner;
 using learners::Ticket;
 
 namespace {
@@ -56,14 +55,14 @@ void take_evaluation_share(const Replicas& replicas, dataflow::BatchRing& ring, 
 
 }  // namespace
 
-void run_over(Replicas& replicas, dataflow::BatchRing& ring, const EnqueueBatch& enqueue, const TakeTicket& take) {
+void run_over(Replicas& replicas, dataflow::BatchRing& ring, const EnqueueBatches& enqueue, const TakeTicket& take) {
   const auto wait_for = [&](const engine::Event& event) { replicas.wait(event); };
   if (replicas.exchange() == nullptr) {
-    spread_batches(ring, replicas.size(), kRunAhead, enqueue, wait_for, take);
+    spread_batches(ring, replicas.teams(), kRunAhead, enqueue, wait_for, take);
     return;
   }
   try {
-    spread_together(ring, replicas.share(), enqueue, wait_for, take);
+    spread_together(ring, replicas.teams(), replicas.share(), enqueue, wait_for, take);
   } catch (...) {
     replicas.rethrow_cause();
   }
@@ -81,8 +80,8 @@ Evaluation evaluate_weights(Replicas& replicas, const EvaluationWeights& weights
   take_evaluation_share(replicas, ring, epoch);
   run_over(
       replicas, ring,
-      [&](std::size_t j, const dataflow::Batch& batch) {
-        return replicas[j].evaluate(batch, weights.ready(replicas.pool_of(j)));
+      [&](const PlacedTeam& each, std::span<const dataflow::Batch> batches, std::span<Ticket> tickets) {
+        each.team->evaluate(batches, weights.ready(each.pool), tickets);
       },
       [&](const Ticket& ticket) {
         const BatchResult batch{ticket.examples, *ticket.result};
@@ -102,9 +101,9 @@ std::optional<double> training_loss(Replicas& replicas, dataflow::BatchRing& rin
   for (int round = 0; round < rounds; ++round) {
     std::vector<dataflow::Batch> batches;
     while (batches.size() < replicas.size()) batches.push_back(ring.next().value());
-    std::vector<Ticket> tickets;
-    for (std::size_t j = 0; j < replicas.size(); ++j) {
-      tickets.push_back(replicas[j].training_loss(batches[j], {.task = batches[j].number, .seed = seed}));
+    std::vector<Ticket> tickets(replicas.size());
+    for (const PlacedTeam& each : replicas.teams()) {
+      each.team->training_loss(each.part_of(batches), {.seed = seed}, each.part_of(tickets));
     }
     for (const Ticket& ticket : tickets) {
       replicas.wait(ticket.done);
@@ -122,8 +121,11 @@ double evaluate_replicas(Replicas& replicas, dataflow::BatchRing& ring) {
   LossSum own;
   if (replicas.world().size() > 1) ring.restart(0, {});  // each learner evaluates all of it
   while (const auto batch = ring.next()) {
-    std::vector<Ticket> tickets;
-    for (Learner* learner : replicas.all()) tickets.push_back(learner->evaluate_own_weights(*batch));
+    std::vector<dataflow::Batch> batches(replicas.size(), *batch);
+    std::vector<Ticket> tickets(replicas.size());
+    for (const PlacedTeam& each : replicas.teams()) {
+      each.team->evaluate_own_weights(each.part_of(batches), each.part_of(tickets));
+    }
     for (const Ticket& ticket : tickets) {
       replicas.wait(ticket.done);
       own.add(ticket);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "dataflow/layers/metrics.h"
 #include "scheduler/replicas/replicas.h"
@@ -25,10 +26,12 @@ struct Evaluation {
   double loss() const noexcept { return sums.loss() / static_cast<double>(examples); }
 };
 
-// Calls enqueue(learner, batch) for all batches of a finite ring, and take(ticket) in their order.
-using EnqueueBatch = std::function<learners::Ticket(std::size_t, const dataflow::Batch&)>;
+// Calls enqueue(team, batches, tickets) until all batches of a finite ring are under way, with as many at a time as the
+// team has learners or as are left, and take(ticket) in their order.
+using EnqueueBatches =
+    std::function<void(const PlacedTeam&, std::span<const dataflow::Batch>, std::span<learners::Ticket>)>;
 using TakeTicket = std::function<void(const learners::Ticket&)>;
-void run_over(Replicas& replicas, dataflow::BatchRing& ring, const EnqueueBatch& enqueue, const TakeTicket& take);
+void run_over(Replicas& replicas, dataflow::BatchRing& ring, const EnqueueBatches& enqueue, const TakeTicket& take);
 
 // Returns the sums of the metrics of `weights`, which have been refreshed. `epoch`: of the training; in each another
 // process gets a given mini-batch, so that data that differ between processes are found. Throws kData if no example can

@@ -52,9 +52,8 @@ void EvaluationWeights::measure_statistics() {
   replicas_.take_share(*statistics_ring_, 0);
   run_over(
       replicas_, *statistics_ring_,
-      [&](std::size_t j, const dataflow::Batch& batch) {
-        return replicas_[j].measure_statistics(batch, {.task = batch.number, .seed = clock_.seed()},
-                                               ready_[replicas_.pool_of(j)]);
+      [&](const PlacedTeam& each, std::span<const dataflow::Batch> batches, std::span<Ticket> tickets) {
+        each.team->measure_statistics(batches, {.seed = clock_.seed()}, ready_[each.pool], tickets);
       },
       [&](const Ticket& ticket) {
         rows.add(ticket.task, std::as_bytes(std::span(ticket.statistics, statistics_->elements())));

@@ -43,7 +43,7 @@ void Replicas::collect() {
   ready_.clear();
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     for (const auto& team : pools_[p]->teams()) {
-      teams_.push_back(team.get());
+      teams_.push_back({team.get(), p, learners_.size()});
       for (const auto& learner : team->learners()) {
         learners_.push_back(learner.get());
         pool_of_.push_back(p);
@@ -93,10 +93,10 @@ void Replicas::enqueue_gradients(dataflow::BatchRing& ring, const engine::StepPa
   };
   // Learners of a split model that have work wait for the others, so all batches are taken first.
   if (exchange() != nullptr) take_up_to(size());
-  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
-    const std::size_t count = teams_[t]->size();
-    take_up_to(first + count);
-    teams_[t]->gradient(std::span(batches_).subspan(first, count), step, std::span(last_tasks_).subspan(first, count),
+  for (std::size_t t = 0; t < teams_.size(); ++t) {
+    const PlacedTeam& each = teams_[t];
+    take_up_to(each.first + each.team->size());
+    each.team->gradient(each.part_of(batches_), step, each.part_of(last_tasks_),
                         has_parts ? std::span(parts_[t]) : std::span<Event>());
   }
 }
@@ -104,9 +104,9 @@ void Replicas::enqueue_gradients(dataflow::BatchRing& ring, const engine::StepPa
 // These use the lists of this class and not the pools', to which another thread may add prepared learners meanwhile.
 void Replicas::fill_ready(const std::function<Event(std::size_t team)>& event_of) {
   for (std::vector<Event>& of_pool : ready_) of_pool.clear();
-  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
-    std::vector<Event>& of_pool = ready_[pool_of_[first]];
-    of_pool.insert(of_pool.end(), teams_[t]->size(), event_of(t));
+  for (std::size_t t = 0; t < teams_.size(); ++t) {
+    std::vector<Event>& of_pool = ready_[teams_[t].pool];
+    of_pool.insert(of_pool.end(), teams_[t].team->size(), event_of(t));
   }
 }
 
@@ -116,22 +116,19 @@ Replicas::EventsByPool Replicas::part_ready(std::size_t part) {
 }
 
 void Replicas::enqueue_updates(dataflow::BatchRing& ring, std::span<const Event> after) {
-  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
-    teams_[t]->update(std::span(last_tasks_).subspan(first, teams_[t]->size()),
-                      after.empty() ? Event{} : after[pool_of_[first]]);
+  for (const PlacedTeam& each : teams_) {
+    each.team->update(each.part_of(last_tasks_), after.empty() ? Event{} : after[each.pool]);
   }
   for (std::size_t j = 0; j < size(); ++j) tasks_.push({last_tasks_[j], j, &ring});
 }
 
 Replicas::EventsByPool Replicas::record() {
-  fill_ready([&](std::size_t team) { return teams_[team]->stream().record(); });
+  fill_ready([&](std::size_t team) { return teams_[team].team->stream().record(); });
   return ready_;
 }
 
 void Replicas::wait_for(std::span<const Event> events, const char* label) {
-  for (std::size_t t = 0, first = 0; t < teams_.size(); first += teams_[t++]->size()) {
-    teams_[t]->stream().wait(events[pool_of_[first]], label);
-  }
+  for (const PlacedTeam& each : teams_) each.team->stream().wait(events[each.pool], label);
 }
 
 void Replicas::assign(const sma::CentralModel& central, std::span<const Event> ready, learners::OptimizerState state) {
@@ -158,9 +155,9 @@ void Replicas::wait(const Event& event) {
 void Replicas::rethrow_cause() {
   if (exchange() == nullptr) throw;
   exchange()->break_up();  // other devices may wait for the one that failed
-  for (const learners::Team* team : teams_) {
+  for (const PlacedTeam& each : teams_) {
     try {
-      engine::wait_for(collective_, team->stream().record());  // which ends a collective that waits, too
+      engine::wait_for(collective_, each.team->stream().record());  // which ends a collective that waits, too
     } catch (const engine::Error& error) {
       if (error.kind() != engine::ErrorKind::kPeer) throw;
     }
@@ -169,11 +166,11 @@ void Replicas::rethrow_cause() {
 }
 
 void Replicas::settle() {
-  for (const learners::Team* team : teams_) wait(team->stream().record());
+  for (const PlacedTeam& each : teams_) wait(each.team->stream().record());
 }
 
 void Replicas::drain() noexcept {
-  for (const learners::Team* team : teams_) engine::drain(team->stream());
+  for (const PlacedTeam& each : teams_) engine::drain(each.team->stream());
   while (!tasks_.empty()) {
     const Task task = tasks_.pop();
     task.ring->release(task.ticket.task);

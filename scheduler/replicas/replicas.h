@@ -27,6 +27,19 @@ struct Task {
   dataflow::BatchRing* ring = nullptr;  // the ring that its batch came from
 };
 
+// A team among those of all devices of this process.
+struct PlacedTeam {
+  learners::Team* team = nullptr;
+  std::size_t pool = 0;
+  std::size_t first = 0;  // number of its first learner
+
+  // Returns what a list by learner holds for the team's.
+  template <typename T>
+  std::span<T> part_of(std::vector<T>& of_learners) const {
+    return std::span(of_learners).subspan(first, team->size());
+  }
+};
+
 class Replicas {
  public:
   // Events by pool, then by learner of the pool.
@@ -46,10 +59,12 @@ class Replicas {
   std::size_t pool_of(std::size_t learner) const { return pool_of_[learner]; }
   // The first learner of a pool.
   learners::Learner& first_of(std::size_t pool) const;
+  // The teams, in the order of their learners.
+  std::span<const PlacedTeam> teams() const noexcept { return teams_; }
   // The team of a learner. With a server every team has one learner.
   learners::Team& team_of(std::size_t learner) const { return *team_of_[learner]; }
   // The parts of a gradient, equal for all learners.
-  std::span<const dataflow::GradientPart> gradient_parts() const { return teams_.front()->gradient_parts(); }
+  std::span<const dataflow::GradientPart> gradient_parts() const { return teams_.front().team->gradient_parts(); }
   std::span<const std::unique_ptr<learners::LearnerPool>> pools() const noexcept { return pools_; }
   learners::LearnerPool& pool(std::size_t pool) const { return *pools_[pool]; }
   engine::process::World& world() const noexcept { return world_; }
@@ -101,8 +116,8 @@ class Replicas {
   engine::process::World& world_;
   std::vector<learners::Learner*> learners_;  // of all pools, by number
   std::vector<std::size_t> pool_of_;          // by learner
-  std::vector<learners::Team*> teams_;        // of all pools; their learners follow each other
-  std::vector<learners::Team*> team_of_;      // by learner
+  std::vector<PlacedTeam> teams_;
+  std::vector<learners::Team*> team_of_;  // by learner
   dataflow::BatchShare share_;
   RingQueue<Task> tasks_{0};
   std::vector<std::vector<engine::Event>> ready_;  // by pool and learner

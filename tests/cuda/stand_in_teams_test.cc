@@ -17,4 +17,23 @@ TEST_CASE("teams of two GPUs give the bytes of learners alone, for any order of 
   for (std::uint64_t seed = 2; seed <= 5; ++seed) check_equal(train_in(4, seed), alone);
 }
 
+TEST_CASE("GPUs with teams of unlike sizes evaluate to the bytes of learners alone", "[training]") {
+  const auto train_in = [](int team) {
+    cuda_stand_in::reset({.devices = 2}, static_cast<std::uint64_t>(team));
+    RigOptions options = options_on({"cuda:0", "cuda:1"}, {4, 3});
+    options.team = team;
+    options.examples = 87;  // 22 test mini-batches: three turns of all learners, and one
+    TrainingRig rig(options);
+    CHECK(rig.pools().front()->teams().front()->size() == static_cast<std::size_t>(team));
+    Trained trained;
+    trained.loss = rig.run(4).sums.loss();
+    trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
+    trained.weights = model_weights(rig);
+    CHECK(trained.evaluation.examples == 87);
+    return trained;
+  };
+  const Trained alone = train_in(1);
+  for (const int team : {2, 4}) check_equal(train_in(team), alone);
+}
+
 }  // namespace arbalest::tests

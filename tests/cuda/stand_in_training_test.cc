@@ -55,6 +55,31 @@ TEST_CASE("a team takes the host calls of one learner", "[training]") {
   CHECK(works_of_round(8, 8, 32) == 6 + 2);  // parameters and indices of all learners fit into one launch
 }
 
+// Returns the number of works that the host thread enqueues to evaluate `batches` more mini-batches.
+std::uint64_t works_of_evaluation(int team, int batches) {
+  const auto works_of = [team](int all) {
+    RigOptions options = options_on({"cuda:0"}, {8});
+    options.team = team;
+    options.examples = options.batch * all;
+    options.input = RigInput::kResident;
+    TrainingRig rig(options);
+    rig.run(2);
+    const std::uint64_t before = cuda_stand_in::enqueued_works();
+    CHECK(rig.scheduler().evaluate(rig.test_ring()).examples == options.examples);
+    return cuda_stand_in::enqueued_works() - before;
+  };
+  constexpr int kFew = 16;
+  return works_of(kFew + batches) - works_of(kFew);
+}
+
+TEST_CASE("a team evaluates with the host calls of one learner", "[training]") {
+  // The calls are: wait for the model, indices, evaluation, result with the position.
+  CHECK(works_of_evaluation(1, 24) == 24 * 4);
+  CHECK(works_of_evaluation(4, 24) == 6 * 4);
+  CHECK(works_of_evaluation(8, 24) == 3 * 4);
+  CHECK(works_of_evaluation(8, 3) == 4);
+}
+
 TEST_CASE("an operator that fails on a GPU ends the training, and the error names the learner", "[training]") {
   RigOptions options = options_on({"cuda:0"}, {2});
   options.graphs = false;

@@ -2,6 +2,8 @@
 // of its own. Runs on the stand-in of CUDA's libraries and on a real GPU.
 #include "learners/team.h"
 
+#include <optional>
+
 #include "dataflow/layers/branch_layers.h"
 #include "dataflow/layers/images/local_response_norm.h"
 #include "dataflow/layers/layer_norm.h"
@@ -105,6 +107,50 @@ TEST_CASE("teams give the bytes of learners alone with models of the zoo", "[tra
   SECTION("LeNet") { check_teams(few_steps("lenet {}", {1, 28, 28})); }
   SECTION("CIFAR-10 quick") { check_teams(few_steps("cifar_quick {}", {3, 32, 32})); }
   SECTION("ResNet-20") { check_teams(few_steps("resnet_cifar { depth: 20 }", {3, 32, 32}), 2); }
+}
+
+// What the passes of a run find, in the order of a run.
+struct Passes {
+  std::optional<double> first_loss;  // as in training, before the first step
+  Trained trained;
+  double replicas = 0.0;  // loss of the learners' own weights
+};
+
+Passes run_passes(RigOptions options, int team) {
+  use_gpus(1);
+  options.team = team;
+  TrainingRig rig(options);
+  Passes found;
+  found.first_loss = rig.scheduler().training_loss(rig.ring(), 2);
+  found.trained.loss = rig.run(8).sums.loss();
+  found.trained.evaluation = rig.scheduler().evaluate(rig.test_ring());
+  found.replicas = rig.scheduler().evaluate_replicas(rig.test_ring());
+  found.trained.weights = model_weights(rig);
+  return found;
+}
+
+TEST_CASE("passes in teams find what learners alone find, even if no team divides the mini-batches", "[training]") {
+  RigOptions options = options_on({"cuda:0"}, {4});
+  options.precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
+  options.input = GENERATE(RigInput::kFloats, RigInput::kResident);
+  options.examples = GENERATE(10, 87);  // 3 test mini-batches, fewer than learners, and 22
+  options.evaluates_replicas = true;
+  SECTION("dropout") {}
+  SECTION("batch norm, whose statistics are measured") {
+    options.layers = normalized_network();
+    options.statistic_batches = 5;
+  }
+  CAPTURE(engine::to_string(options.precision), options.examples);
+  const Passes alone = run_passes(options, 1);
+  REQUIRE(alone.first_loss.has_value());
+  CHECK(alone.trained.evaluation.examples == options.examples);
+  for (const int team : {2, 4}) {
+    CAPTURE(team);
+    const Passes found = run_passes(options, team);
+    CHECK(found.first_loss == alone.first_loss);
+    check_equal(found.trained, alone.trained);
+    CHECK(found.replicas == alone.replicas);
+  }
 }
 
 TEST_CASE("a change of learners finds teams of the largest size that divides their number", "[training]") {

@@ -139,6 +139,8 @@ inline void check_resizes(RigOptions options, int mini_batches_of_step) {
 inline void check_equal(const Trained& a, const Trained& b) {
   CHECK(a.loss == b.loss);
   CHECK(a.weights == b.weights);
+  CHECK(a.evaluation.examples == b.evaluation.examples);
+  CHECK(a.evaluation.sums.values == b.evaluation.sums.values);
 }
 
 }  // namespace arbalest::tests

@@ -141,16 +141,21 @@ TEST_CASE("a mini-batch that would overwrite an unread result is refused", "[tra
     CHECK_NOTHROW(gradient(next));
   }
   SECTION("of an evaluation") {
-    arbalest::learners::Learner& learner = *rig.pools().front()->learners().front();
+    arbalest::learners::Team& team = *rig.pools().front()->teams().front();
     const arbalest::dataflow::Batch batch = *rig.ring().next();
+    const auto evaluate = [&] {
+      arbalest::learners::Ticket ticket;
+      team.evaluate({&batch, 1}, {}, {&ticket, 1});
+      return ticket;
+    };
     latch.hold("evaluate");
     for (int i = 0; i < slots; ++i) {
-      const arbalest::learners::Ticket ticket = learner.evaluate(batch, {});
+      const arbalest::learners::Ticket ticket = evaluate();
       if (i == 0) oldest = ticket;
     }
-    CHECK_THROWS_AS(learner.evaluate(batch, {}), arbalest::engine::Error);
+    CHECK_THROWS_AS(evaluate(), arbalest::engine::Error);
     latch.release();
     oldest.done.synchronize();
-    CHECK_NOTHROW(learner.evaluate(batch, {}));
+    CHECK_NOTHROW(evaluate());
   }
 }
