@@ -39,8 +39,10 @@ class InferenceModel {
   engine::Device& device() const noexcept { return device_; }
   const dataflow::Plan& plan() const noexcept { return plan_; }
   int threads() const noexcept { return threads_; }
-  // Returns the device memory that one runner takes.
-  std::size_t runner_bytes() const noexcept { return plan_.arena_bytes(); }
+  // Returns the device memory that one runner takes, with its stream.
+  std::size_t runner_bytes() const {
+    return plan_.arena_bytes() + device_.stream_bytes({.name = {}, .role = engine::StreamRole::kInference});
+  }
   float* weights() const noexcept { return weights_.as<float>(); }
   // The weights as bfloat16; null unless the plan reads them.
   engine::BFloat16* rounded() const noexcept { return rounded_.as<engine::BFloat16>(); }

@@ -104,13 +104,25 @@ TEST_CASE("a handle that fails with much memory left is a device error") {
 
 TEST_CASE("a stream with its handles takes the GPU memory that was estimated") {
   const auto device = open_gpu();
-  for (const engine::StreamRole role : {engine::StreamRole::kLearner, engine::StreamRole::kSynchronization}) {
-    const engine::StreamOptions options{.name = "stream", .role = role};
+  using engine::StreamRole;
+  for (const auto& [role, replicas] :
+       {std::pair{StreamRole::kLearner, 1}, {StreamRole::kLearner, 8}, {StreamRole::kSynchronization, 1}}) {
+    const engine::StreamOptions options{.name = "stream", .role = role, .replicas = replicas};
     const std::size_t estimate = device->stream_bytes(options);
+    CHECK(estimate < 2 * 32 * kMiB);  // one workspace, whatever the number of replicas
     const std::size_t before = device->free_memory();
     const auto stream = device->create_stream(options);
     CHECK(before - device->free_memory() == estimate - (engine::runs_operators(role) ? kGraphRoom : 0));
   }
+}
+
+// cublasSetStream takes the workspace away, and the stand-in refuses products without one.
+TEST_CASE("a stream binds its cuBLAS handle once, and gives it one workspace for all replicas") {
+  const auto device = open_gpu();
+  const auto stream = device->create_stream({.name = "learners 0 to 7", .replicas = 8});
+  CHECK(cuda_stand_in::calls("cublasCreate") == 1);
+  CHECK(cuda_stand_in::calls("cublasSetStream") == 1);
+  CHECK(cuda_stand_in::calls("cublasSetWorkspace") == 1);
 }
 
 TEST_CASE("a stream is not destroyed while another stream of its device is being captured") {
