@@ -8,6 +8,7 @@
 #include "engine/backends/cuda_devices.h"
 #include "messages/signed_bytes.h"
 #include "messages/text.h"
+#include "options/readers/learners_reader.h"
 #include "options/sparse/graph_needed.h"
 #include "options/split/split_check.h"
 #include "train/session/memory_estimate.h"
@@ -109,6 +110,9 @@ Inspection inspect(const JobOptions& job) {
                     job.data.training_examples ? "validation set" : "datasets"));
   }
   describe_memory(job, estimate(job, pools, devices), result);
+  result.team = job.team;
+  result.teams_vary = job.team > 1 && may_resize(job);
+  result.team_that_fits = pools.front()->team_for(std::max(1, result.learners_that_fit));
   result.schedule = scheduler::name_of(job.learning_rate.curve);
   if (const auto* plateau = std::get_if<scheduler::Plateau>(&job.learning_rate.curve)) {
     result.schedule_note = fmt::format(

@@ -15,6 +15,15 @@ std::string with_learners(const MemoryUse& use) {
   return use.learners == 0 ? use.name : fmt::format("{}, with {}", use.name, counted(use.learners, "learner"));
 }
 
+// "10, in teams of 2"
+std::string fitting_learners(const Inspection& inspection) {
+  const std::string most = grouped(inspection.learners_that_fit);
+  if (inspection.is_split) return most + " (of a split model a device has one)";
+  if (inspection.team == 1 || inspection.teams_vary) return most;
+  return inspection.team_that_fits == 1 ? most + ", without teams"
+                                        : fmt::format("{}, in teams of {}", most, inspection.team_that_fits);
+}
+
 }  // namespace
 
 std::string to_text(const Inspection& inspection) {
@@ -34,6 +43,10 @@ std::string to_text(const Inspection& inspection) {
       {"one learner", bytes_text(inspection.learner_bytes)},
       {"datasets", bytes_text(inspection.dataset_bytes)},
       {"device, without learners", bytes_text(inspection.device_bytes)}};
+  if (inspection.team > 1) {
+    totals.push_back({"learners of a team",
+                      inspection.teams_vary ? fmt::format("up to {}", inspection.team) : grouped(inspection.team)});
+  }
   for (std::size_t m = 0; m < inspection.memory.size(); ++m) {
     const MemoryUse& use = inspection.memory[m];
     totals.push_back({with_learners(use), bytes_text(use.needed)});
@@ -43,9 +56,7 @@ std::string to_text(const Inspection& inspection) {
     }
     totals.push_back({fmt::format("{}, available", use.name), bytes_text(use.available)});
   }
-  totals.push_back({"learners that fit on each device",
-                    fmt::format("{}{}", grouped(inspection.learners_that_fit),
-                                inspection.is_split ? " (of a split model a device has one)" : "")});
+  totals.push_back({"learners that fit on each device", fitting_learners(inspection)});
   std::vector<std::vector<std::string>> plan = {{"epochs done", "learning rate", "learners", "synchronization"}};
   std::vector<std::string> shown;
   for (const PlanRow& row : inspection.plan) {
@@ -113,6 +124,8 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"device_bytes", inspection.device_bytes},
           {"available_bytes", inspection.available_bytes},
           {"learners_that_fit", inspection.learners_that_fit},
+          {"team", inspection.team},
+          {"team_that_fits", inspection.team_that_fits},
           {"is_split", inspection.is_split},
           {"learners_per_device", inspection.learners_per_device},
           {"most_learners_per_device", inspection.most_learners_per_device},

@@ -1,9 +1,10 @@
 // Training on a GPU that is too small for the usual number of learners.
 #include "engine/backends/devices.h"
 #include "engine/base/error.h"
+#include "learners/inference_runner.h"
 #include "options/loading/load_job.h"
 #include "tests/cuda_stand_in/stand_in.h"
-#include "tests/support/catch.h"
+#include "tests/support/small_training.h"
 #include "tests/support/source_directory.h"
 #include "train/inspection.h"
 #include "train/session/session.h"
@@ -105,6 +106,49 @@ TEST_CASE("a run needs memory for the learners before and after a change of the 
   // 8 learners in teams of 4, and 6 in teams of 3.
   CHECK_THROWS_WITH(open(" team: 4"), Catch::Matchers::Contains("14 learners (while their number changes"));
   tests::cuda_stand_in::require_clean();
+}
+
+TEST_CASE("inspection counts the learners that fit in the teams that they would have", "[training]") {
+  constexpr std::size_t kSevenStreams = std::size_t{280} << 20U;
+  const auto inspected = [](const std::string& team) {
+    tests::cuda_stand_in::reset({.memory = kSevenStreams});
+    return jobs::inspect(logistic({"learners.per_device={fixed: 8" + team + "}"}));
+  };
+  const jobs::Inspection alone = inspected("");
+  const jobs::Inspection in_teams = inspected(" team: 4");
+  CHECK(alone.team_that_fits == 1);
+  CHECK(alone.learners_that_fit < 8);
+  CHECK(alone.warnings.size() == 1);
+  // Two streams instead of eight. What is left is room for more teams of four, and not for streams of fewer learners.
+  CHECK(in_teams.team == 4);
+  CHECK(in_teams.warnings.empty());
+  CHECK(alone.learner_bytes - in_teams.learner_bytes > std::int64_t{24} << 20U);
+  CHECK(in_teams.memory[1].needed == in_teams.device_bytes + 8 * in_teams.learner_bytes);
+  CHECK(in_teams.learners_that_fit > 8);
+  CHECK(in_teams.learners_that_fit % in_teams.team_that_fits == 0);
+  // That many do train, in these teams.
+  const auto opens = [&](int learners, int team) {
+    tests::cuda_stand_in::reset({.memory = kSevenStreams});
+    jobs::JobOptions job =
+        logistic({"learners.per_device={fixed: " + std::to_string(learners) + " team: " + std::to_string(team) + "}"});
+    static_cast<void>(jobs::open_session(job, "", {}));
+  };
+  CHECK_NOTHROW(opens(in_teams.learners_that_fit, in_teams.team_that_fits));
+  CHECK_THROWS_AS(opens(in_teams.learners_that_fit + 4, 4), engine::Error);
+  tests::cuda_stand_in::require_clean();
+}
+
+TEST_CASE("a runner of a model takes the GPU memory that was estimated", "[training]") {
+  tests::cuda_stand_in::reset();
+  const auto device = engine::open_device(engine::parse_device("cuda:0"));
+  const dataflow::Graph graph = dataflow::Graph::build(dataflow::image_input({2, 6, 6}, 3), tests::small_network());
+  const learners::InferenceModel model(graph, *device, {.batch = 4});
+  const std::size_t estimate = model.runner_bytes();
+  const std::size_t before = device->free_memory();
+  const learners::InferenceRunner runner(model);
+  const std::size_t taken = before - device->free_memory();
+  CHECK(taken <= estimate);
+  CHECK(estimate - taken <= kGraphRoom);
 }
 
 TEST_CASE("the estimate of GPU memory agrees with a session of any scheme, plus a reserve for recordings",

@@ -437,11 +437,29 @@ TEST_CASE("inspection: the table names every layer, and JSON has the same number
   CHECK(json["layers"][0]["parameters"] == 520);
   CHECK(json["parameters"] == 431080);
   CHECK(json["learners_that_fit"] == 17);
+  CHECK(json["team"] == 1);
   CHECK(json["memory"][0]["needed_bytes"] == 3 << 20);
   CHECK(json["memory"][0]["most_needed_bytes"] == 5 << 20);
   CHECK(json["memory"][0]["available_bytes"] == 7 << 20);
   CHECK(json["most_learners_per_device"] == std::vector<int>{4, 4});
   CHECK(json["warnings"][0] == "too large");
+}
+
+TEST_CASE("inspection: the table says how learners are divided into teams") {
+  Inspection inspection;
+  inspection.learners_that_fit = 1018;
+  CHECK_THAT(to_text(inspection), ContainsSubstring("learners that fit on each device  1,018\n"));
+  CHECK_THAT(to_text(inspection), !ContainsSubstring("team"));
+  inspection.team = 4;
+  inspection.team_that_fits = 2;
+  CHECK_THAT(to_text(inspection), ContainsSubstring("learners of a team                                   4\n") &&
+                                      ContainsSubstring("learners that fit on each device  1,018, in teams of 2\n"));
+  CHECK(to_json(inspection)["team"] == 4);
+  CHECK(to_json(inspection)["team_that_fits"] == 2);
+  inspection.team_that_fits = 1;
+  CHECK_THAT(to_text(inspection), ContainsSubstring(" 1,018, without teams\n"));
+  inspection.teams_vary = true;
+  CHECK_THAT(to_text(inspection), ContainsSubstring(" up to 4\n") && ContainsSubstring("device    1,018\n"));
 }
 
 TEST_CASE("console: a switch is shown with the new number of learners") {

@@ -94,9 +94,8 @@ MemoryEstimate::MemoryEstimate(const JobOptions& job, std::span<const std::uniqu
     const engine::Device& device = pool->device();
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
     if (!device.is_cuda()) entry.cores = device.cores();
-    // A number that changes may leave any learner without a team, and a stream takes as much for one as for several.
-    entry.has_teams = job.team > 1 && may_resize(job);
-    entry.learner = signed_bytes(entry.has_teams ? pool->learner_bytes(1) : pool->learner_bytes());
+    entry.pool = pool.get();
+    entry.teams_vary = job.team > 1 && (may_resize(job) || job_learners_ != job.learners_per_device);
     entry.limited = fmt::format("'{}' under device_memory_mib", device.name());
     entry.rest = signed_bytes(pool->shared_bytes());
     for (const SplitSize& split : splits) {
@@ -117,6 +116,10 @@ MemoryEstimate::MemoryEstimate(const JobOptions& job, std::span<const std::uniqu
     most_learners_.assign(devices_.size(), find_ceiling());
     ring_learners_ = total(most_learners_);
   }
+}
+
+std::int64_t MemoryEstimate::PerDevice::bytes_of_each(int learners) const {
+  return signed_bytes(pool->learner_bytes(teams_vary ? 1 : pool->team_for(learners)));
 }
 
 std::vector<MemoryUse> MemoryEstimate::uses(std::span<const int> learners_per_device) const {
@@ -142,7 +145,8 @@ std::vector<MemoryUse> MemoryEstimate::uses(std::span<const int> learners_per_de
   const std::vector<std::size_t> shared = sma::Synchronizer::device_bytes(needs, opened_, sizes_);
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     const PerDevice& device = devices_[d];
-    const std::int64_t bytes = device.rest + signed_bytes(shared[d]) + learners_per_device[d] * device.learner;
+    const std::int64_t bytes =
+        device.rest + signed_bytes(shared[d]) + learners_per_device[d] * device.bytes_of_each(learners_per_device[d]);
     if (device.memory == kHost) {
       uses.front().needed += bytes;
       uses.front().learners += learners_per_device[d];
@@ -155,13 +159,11 @@ std::vector<MemoryUse> MemoryEstimate::uses(std::span<const int> learners_per_de
 }
 
 int MemoryEstimate::learners_that_fit() const {
-  int count = 0;
-  while (count < (is_split_ ? 1 : kMostLearners)) {
-    const std::vector<int> more(devices_.size(), count + 1);
-    if (std::ranges::any_of(uses(more, total(more)), exceeds)) break;
-    ++count;
+  for (int count = is_split_ ? 1 : kMostLearners; count > 0; --count) {
+    const std::vector<int> each(devices_.size(), count);
+    if (std::ranges::none_of(uses(each, total(each)), exceeds)) return count;
   }
-  return count;
+  return 0;
 }
 
 // Memory use at the worst moment. On a CPU device a different thread count needs new learners, and on a GPU another
@@ -170,7 +172,7 @@ int MemoryEstimate::learners_that_fit() const {
 std::vector<MemoryUse> MemoryEstimate::uses_while_tuned(int ceiling) const {
   std::vector<int> learners;
   for (const PerDevice& device : devices_) {
-    const int others = device.has_teams ? ceiling - 1 : std::min(device.cores / 2, ceiling - 1);
+    const int others = device.teams_vary ? ceiling - 1 : std::min(device.cores / 2, ceiling - 1);
     learners.push_back(ceiling + others);
   }
   return uses(learners, ceiling * static_cast<int>(devices_.size()));
@@ -197,7 +199,7 @@ std::int64_t MemoryEstimate::bytes_of_learners(const MemoryUse& use, std::span<c
   std::int64_t bytes = 0;
   for (std::size_t d = 0; d < devices_.size(); ++d) {
     if (use.name == devices_[d].memory || use.name == devices_[d].limited)
-      bytes += learners_per_device[d] * devices_[d].learner;
+      bytes += learners_per_device[d] * devices_[d].bytes_of_each(learners_per_device[d]);
   }
   return bytes;
 }

@@ -62,8 +62,8 @@ class MemoryEstimate {
   // Use of host memory and of each GPU's memory with these learners and the job's rings. If the job limits the memory
   // of each device, also the use of each device under that limit.
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device) const;
-  // The largest equal number of learners per device that fits, with rings for it; at most kMostLearners, and at most
-  // 1 if the model is split.
+  // The largest equal number of learners per device that fits, with rings for it and in the teams that divide it; at
+  // most kMostLearners, and at most 1 if the model is split. A smaller number may not fit: 7 learners are no teams.
   int learners_that_fit() const;
   // By device, the largest number of learners that the job may have at a time: the job's own, or, if it is tuned, as
   // many as its bounds and memory allow (equal on all devices; no fewer than the job's minimum).
@@ -78,17 +78,21 @@ class MemoryEstimate {
 
   std::int64_t dataset_bytes() const noexcept { return dataset_bytes_; }
   // Memory of one learner on a device, and of all learners in one of the memories.
-  std::int64_t learner_bytes(std::size_t device) const { return devices_[device].learner; }
+  std::int64_t learner_bytes(std::size_t device) const { return devices_[device].bytes_of_each(job_learners_[device]); }
   std::int64_t bytes_of_learners(const MemoryUse& use, std::span<const int> learners_per_device) const;
 
  private:
   struct PerDevice {
-    std::string memory;        // name of the memory, as in MemoryUse
-    std::int64_t learner = 0;  // bytes per learner
+    std::string memory;  // name of the memory, as in MemoryUse
+    const learners::LearnerPool* pool = nullptr;
     std::string limited = {};  // name of the memory that the job limits, as in MemoryUse
     std::int64_t rest = 0;
-    int cores = 0;           // for a CPU device
-    bool has_teams = false;  // whether the size of its teams may change
+    int cores = 0;            // for a CPU device
+    bool teams_vary = false;  // whether the size of its teams changes with the number of learners
+
+    // Bytes of each of `learners` learners. A number that changes may leave any learner without a team, and a stream
+    // takes as much for one as for several.
+    std::int64_t bytes_of_each(int learners) const;
   };
 
   std::vector<MemoryUse> uses(std::span<const int> learners_per_device, int ring_learners) const;
