@@ -210,6 +210,33 @@ TEST_CASE("stand-in: a kernel is refused on a stream of another device, and with
   CHECK_THAT(violations(), ContainsSubstring("on a stream of device 0 while device 1 is current"));
 }
 
+TEST_CASE("stand-in: launch attributes and cooperative grids are refused") {
+  cuda_stand_in::reset();
+  float* data = allocate<float>(1);
+  cudaLaunchAttribute attribute{};
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(1);
+  config.blockDim = dim3(1);
+  config.stream = cudaStreamPerThread;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  CHECK(cudaLaunchKernelEx(&config, apply, data, 1.0F, 1.0F) == cudaErrorNotSupported);
+  CHECK(violations() == "cudaLaunchKernelEx: with launch attributes, which the stand-in does not model\n");
+
+  cuda_stand_in::reset();
+  data = allocate<float>(1);
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
+  CHECK(cudaLaunchKernelEx(&config, apply, data, 1.0F, 1.0F) == cudaErrorNotSupported);
+  CHECK(violations() == "cudaLaunchKernelEx: with a cooperative grid, which the stand-in does not model\n");
+
+  cuda_stand_in::reset();
+  CHECK(cudaLaunchCooperativeKernel(apply, dim3(1), dim3(1), nullptr) == cudaErrorNotSupported);
+  CHECK(violations() == "cudaLaunchCooperativeKernel: a cooperative grid, which the stand-in does not model\n");
+}
+
 TEST_CASE("stand-in: unwritten shared memory contains NaN") {
   cuda_stand_in::reset();
   float* values = allocate<float>(3);

@@ -8,6 +8,7 @@
 
 #include "tests/cuda_stand_in/call.h"
 #include "tests/cuda_stand_in/executor.h"
+#include "tests/cuda_stand_in/launch.h"
 
 namespace arbalest::tests::cuda_stand_in {
 
@@ -73,7 +74,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
     properties->multiProcessorCount = 132;
     properties->maxThreadsPerBlock = 1024;
     properties->maxThreadsPerMultiProcessor = 2048;
-    properties->sharedMemPerBlock = 48U << 10U;
+    properties->sharedMemPerBlock = kSharedMemory;
+    properties->sharedMemPerBlockOptin = most_shared_memory(state().machine);
     properties->l2CacheSize = 50 << 20;
     properties->warpSize = 32;
     properties->unifiedAddressing = 1;
@@ -131,6 +133,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     case cudaErrorStreamCaptureImplicit: return "cudaErrorStreamCaptureImplicit";
     case cudaErrorCapturedEvent: return "cudaErrorCapturedEvent";
     case cudaErrorStreamCaptureWrongThread: return "cudaErrorStreamCaptureWrongThread";
+    case cudaErrorNotSupported: return "cudaErrorNotSupported";
     default: return "cudaErrorUnknown";
   }
 }

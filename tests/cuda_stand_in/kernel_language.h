@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -11,9 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda_stand_in/warp.h"
+
 // One block runs at a time, and shared_memory.h gives each block separate contents.
 #undef __shared__
 #define __shared__ static
+#undef __launch_bounds__
+#define __launch_bounds__(...)  // concerns registers, which the stand-in does not have
 
 // Indices of the running kernel thread.
 extern uint3 threadIdx;
@@ -26,14 +31,19 @@ namespace arbalest::tests::cuda_stand_in {
 // Lets the block's other threads run until all have reached a barrier. It must be in the same line for all threads.
 void wait_at_barrier(int line);
 
+// Returns the dynamic shared memory of the running block. If its launch has none, records a violation and returns
+// nullptr.
+std::byte* dynamic_shared_memory(int line);
+
 // A pointer in a kernel's arguments, which refers to CUDA memory.
 struct Argument {
   const void* pointer = nullptr;
   bool certain = true;  // false: eight bytes of an argument of class type, which may not be a pointer
 };
 
-cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const std::vector<Argument>& arguments,
-                          std::function<void()> thread);
+// function: the kernel, for attributes that cudaFuncSetAttribute has set
+cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* function,
+                          const std::vector<Argument>& arguments, std::function<void()> thread);
 
 // An argument that is a pointer for each replica of a team (engine/cuda/runtime/launch.h).
 template <typename T>
@@ -64,7 +74,10 @@ void find_pointers(const T& argument, std::vector<Argument>& found) {
 
 inline void __syncthreads(int line = __builtin_LINE()) { arbalest::tests::cuda_stand_in::wait_at_barrier(line); }
 
-// One thread runs at a time, and the host only sees memory between the stand-in's steps.
+// These have nothing to do: one thread runs at a time and all its writes are visible at once, in their order. Other
+// threads of the block run at barriers, other blocks between them, the host and other GPUs between the stand-in's
+// steps. On a GPU other threads may see writes later and in another order. So the stand-in does not see that a fence is
+// missing or in the wrong place, nor that a value was kept in a register or the L1 cache where `volatile` is missing.
 inline void __threadfence() {}
 inline void __threadfence_system() {}
 
@@ -83,10 +96,22 @@ cudaError_t launch(const cudaLaunchConfig_t* config, void (*kernel)(Parameters..
   return [&](Parameters... converted) {
     std::vector<Argument> pointers;
     (find_pointers(converted, pointers), ...);
-    return launch_kernel(*config, pointers, [=] { kernel(converted...); });
+    return launch_kernel(*config, reinterpret_cast<const void*>(kernel), pointers, [=] { kernel(converted...); });
   }(std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace arbalest::tests::cuda_stand_in
+
+// The overloads for kernels, which the runtime's headers have for nvcc only.
+template <typename... Parameters>
+cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribute attribute, int value) {
+  return ::cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), attribute, value);
+}
+template <typename... Parameters>
+cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, void** arguments,
+                                        std::size_t dynamic_bytes = 0, cudaStream_t stream = nullptr) {
+  return ::cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), grid, block, arguments, dynamic_bytes,
+                                       stream);
+}
 
 #define cudaLaunchKernelEx ::arbalest::tests::cuda_stand_in::launch

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -95,6 +96,12 @@ std::vector<std::byte> poison() {
 void poison_shared_memory() {
   static const std::vector<std::byte> poisoned = poison();
   restore_shared_memory(poisoned);
+}
+
+bool is_shared_variable(const std::byte* address, std::size_t bytes) {
+  return std::ranges::any_of(variables(), [&](const Bytes& variable) {
+    return address >= variable.data() && address + bytes <= variable.data() + variable.size();
+  });
 }
 
 std::vector<std::byte> save_shared_memory() {

@@ -102,6 +102,7 @@ void reset(const Machine& machine, std::uint64_t seed) {
   all.devices = devices_of(machine);
   all.memory.clear();
   all.freed_too_early.clear();
+  all.dynamic_limits.clear();
   all.handles.clear();
   all.captures.clear();
   all.injected.clear();

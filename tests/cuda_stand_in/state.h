@@ -132,6 +132,7 @@ struct State {
   std::vector<Device> devices;
   std::map<std::uintptr_t, Allocation> memory;  // by address
   std::vector<Allocation> freed_too_early;
+  std::map<std::pair<int, const void*>, std::size_t> dynamic_limits;  // of cudaFuncSetAttribute, by device and kernel
   std::map<const void*, Handle> handles;
   std::vector<CUstream_st*> streams;  // all of them, also idle and destroyed ones
   std::vector<std::unique_ptr<Capture>> captures;
