@@ -71,7 +71,7 @@ struct BlockRun {
   std::vector<Fiber*> waiting;             // at a barrier of the block
   std::vector<std::vector<Fiber*>> warps;  // lanes that wait for their warp; empty before the first
   DynamicMemory dynamic{the_grid.dynamic_bytes};
-  std::vector<std::byte> shared;  // its shared memory while another block runs; empty: not begun
+  SharedContents shared;  // while another block runs
 };
 
 uint3 index_of(std::size_t number, dim3 size) {
@@ -239,14 +239,18 @@ class BlockTurns {
   void take_turn(BlockRun& block) {
     the_grid.block = &block;
     blockIdx = block.index;
-    if (present_ != nullptr && present_ != &block) present_->shared = save_shared_memory();
+    const bool is_poisoned = present_ != nullptr && present_ != &block;
+    if (is_poisoned) present_->shared = take_shared_memory();
     if (block.begun == 0) {
-      if (has_barriers_) poison_shared_memory();
+      if (has_barriers_ && !is_poisoned) poison_shared_memory();
       begin(block);
       // Threads that share memory must wait for each other, so kernels without barriers need no poison.
       has_barriers_ = has_barriers_ && (next_ > 1 || block.has_waited);
     } else {
-      if (present_ != &block) restore_shared_memory(block.shared);
+      if (present_ != &block) {
+        if (!is_poisoned) poison_shared_memory();
+        put_shared_memory(block.shared);
+      }
       pass_barrier(block);
     }
     pass_operations(block, false);

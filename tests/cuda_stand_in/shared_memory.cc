@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -22,8 +21,11 @@ using Bytes = std::span<std::byte>;
 constexpr int kPoison = 0xFF;
 
 std::vector<char> read_program() {
-  std::ifstream file("/proc/self/exe", std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::ifstream file("/proc/self/exe", std::ios::binary | std::ios::ate);
+  std::vector<char> bytes(file ? static_cast<std::size_t>(file.tellg()) : 0);
+  file.seekg(0);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 // Returns the address at which the program was loaded, minus the address for which it was linked.
@@ -81,45 +83,67 @@ const std::vector<Bytes>& variables() {
 __attribute__((no_sanitize("address"))) void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) {
   for (std::size_t i = 0; i < bytes; ++i) const_cast<volatile std::byte*>(to)[i] = from[i];
 }
+__attribute__((no_sanitize("address"))) bool are_equal(const std::byte* a, const std::byte* b, std::size_t bytes) {
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (const_cast<const volatile std::byte*>(a)[i] != b[i]) return false;
+  }
+  return true;
+}
 #else
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+bool are_equal(const std::byte* a, const std::byte* b, std::size_t bytes) { return std::memcmp(a, b, bytes) == 0; }
 #endif
 
-std::vector<std::byte> poison() {
-  std::size_t bytes = 0;
-  for (const Bytes& variable : variables()) bytes += variable.size();
-  return std::vector(bytes, static_cast<std::byte>(kPoison));
+// Poison, as much as the largest variable has bytes.
+const std::byte* poison() {
+  static const std::vector<std::byte> bytes = [] {
+    std::size_t largest = 0;
+    for (const Bytes& variable : variables()) largest = std::max(largest, variable.size());
+    return std::vector(largest, static_cast<std::byte>(kPoison));
+  }();
+  return bytes.data();
+}
+
+// Poisons the variables that are not. Calls before(index, variable) for each of them first. A kernel uses few of a
+// program's variables, and looking is cheaper than writing.
+template <typename Before>
+void poison_others(const Before& before) {
+  for (std::size_t i = 0; i < variables().size(); ++i) {
+    const Bytes variable = variables()[i];
+    if (are_equal(variable.data(), poison(), variable.size())) continue;
+    before(i, variable);
+    copy_bytes(variable.data(), poison(), variable.size());
+  }
 }
 
 }  // namespace
 
 void poison_shared_memory() {
-  static const std::vector<std::byte> poisoned = poison();
-  restore_shared_memory(poisoned);
+  poison_others([](std::size_t, const Bytes&) {});
+}
+
+SharedContents take_shared_memory() {
+  SharedContents contents;
+  poison_others([&](std::size_t i, const Bytes& variable) {
+    contents.variables.push_back(i);
+    contents.bytes.resize(contents.bytes.size() + variable.size());
+    copy_bytes(&contents.bytes.back() + 1 - variable.size(), variable.data(), variable.size());
+  });
+  return contents;
+}
+
+void put_shared_memory(const SharedContents& contents) {
+  const std::byte* place = contents.bytes.data();
+  for (const std::size_t i : contents.variables) {
+    copy_bytes(variables()[i].data(), place, variables()[i].size());
+    place += variables()[i].size();
+  }
 }
 
 bool is_shared_variable(const std::byte* address, std::size_t bytes) {
   return std::ranges::any_of(variables(), [&](const Bytes& variable) {
     return address >= variable.data() && address + bytes <= variable.data() + variable.size();
   });
-}
-
-std::vector<std::byte> save_shared_memory() {
-  std::vector<std::byte> contents = poison();
-  std::byte* place = contents.data();
-  for (const Bytes& variable : variables()) {
-    copy_bytes(place, variable.data(), variable.size());
-    place += variable.size();
-  }
-  return contents;
-}
-
-void restore_shared_memory(const std::vector<std::byte>& contents) {
-  const std::byte* place = contents.data();
-  for (const Bytes& variable : variables()) {
-    copy_bytes(variable.data(), place, variable.size());
-    place += variable.size();
-  }
 }
 
 }  // namespace arbalest::tests::cuda_stand_in
