@@ -161,7 +161,7 @@ TEST_CASE("stand-in: a copy between wrong places is refused") {
   const auto violations_after = [&](cudaError_t result) {
     must(result);
     must(cudaStreamSynchronize(cudaStreamPerThread));
-    const std::string found = violations();
+    std::string found = violations();
     cuda_stand_in::reset();
     from = allocate<char>(64);
     return found;

@@ -1,5 +1,5 @@
 // Tests how the stand-in runs the lanes of a warp, and what it refuses.
-#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 
@@ -111,8 +111,9 @@ std::string violations_of(void (*kernel)(Parameters...), unsigned threads, Argum
 }  // namespace
 
 TEST_CASE("stand-in: a missing __syncwarp is revealed") {
-  std::vector<int> right;
-  for (int thread = 0; thread < 64; ++thread) right.push_back(thread / 32 * 32 + (thread + 1) % 32);
+  std::vector<int> right(64);
+  for (int thread = 0; thread < 64; ++thread)
+    right[static_cast<std::size_t>(thread)] = thread / 32 * 32 + (thread + 1) % 32;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {
     CHECK(read_of_neighbors(read_of_next_lane<true>, seed) == right);
     CHECK(violations().empty());

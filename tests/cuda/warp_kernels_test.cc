@@ -2,7 +2,6 @@
 // and the stand-in must agree with the same plain computation.
 #include "tests/cuda/warp_kernels.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -103,14 +102,14 @@ TEST_CASE("rounding to TF32 goes to the nearest number, and from the middle away
 }
 
 TEST_CASE("lanes of a warp exchange values") {
-  std::vector<int> values;
-  for (int lane = 0; lane < static_cast<int>(kLanes); ++lane) values.push_back(1000 + lane * lane);
+  std::vector<int> values(kLanes);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) values[lane] = static_cast<int>(1000 + lane * lane);
   std::vector<int> expected;
   // Adds what each lane gets: the value of lane source(lane).
   const auto expect = [&](auto source) {
     for (std::size_t lane = 0; lane < kLanes; ++lane) expected.push_back(values[source(lane)]);
   };
-  expect([](std::size_t) { return 5; });
+  expect([](std::size_t) { return std::size_t{5}; });
   expect([](std::size_t lane) { return lane / 8 * 8 + (lane + 3) % 8; });
   expect([](std::size_t lane) { return lane + 3 < kLanes ? lane + 3 : lane; });
   expect([](std::size_t lane) { return lane % 8 + 3 < 8 ? lane + 3 : lane; });
