@@ -89,6 +89,11 @@ struct OperatorTraits {
   // writes nothing, so other tasks may still read the buffer.
   bool passes_gradient = false;
   bool overwrites_output_gradient = false;  // backward destroys the gradient of its output
+  // A loss, whose forward also writes the gradient of input 0 (ForwardOperands::input_gradient). Its backward does
+  // nothing.
+  bool forward_writes_gradient = false;
+  // Backward can add the gradient of input 0 to another tensor of its layout (BackwardOperands::addend).
+  bool adds_to_gradient = false;
 };
 
 // Addresses for one use. The spans are read while enqueuing; the buffers are read when the stream runs the task.
@@ -98,6 +103,7 @@ struct ForwardOperands {
   std::span<const void* const> parameters;
   // Training: gradients of running statistics are overwritten (ops/batch_norm.h); the others are not touched.
   std::span<void* const> parameter_gradients;
+  void* input_gradient = nullptr;  // if forward_writes_gradient: of input 0
   void* saved = nullptr;
   void* scratch = nullptr;
   const StepParameters* step = nullptr;  // fixed address; the content is read at run time
@@ -110,6 +116,9 @@ struct BackwardOperands {
   // the same address), or if traits().overwrites_output_gradient.
   void* output_gradient = nullptr;
   std::span<void* const> input_gradients;  // overwritten; null if not wanted
+  // If adds_to_gradient: the gradient of input 0 becomes addend + gradient. Null: nothing is added. It may be the
+  // gradient's own buffer, but not that of the output's gradient if it is written.
+  const void* addend = nullptr;
   std::span<const void* const> parameters;
   // Overwritten, padding zero. Gradients of running statistics were written by forward and are not touched.
   std::span<void* const> parameter_gradients;

@@ -27,6 +27,9 @@ class Placer {
       if (!backward_.node[n]) continue;
       now_ = time_of(static_cast<int>(n));
       result[n] = place_node(graph_.nodes()[n], traits_[n]);
+      if (traits_[n].forward_writes_gradient) {
+        lifetimes_[at(result[n].inputs[0].written)].first = static_cast<int>(n);  // the time of its forward pass
+      }
     }
     return result;
   }
@@ -74,7 +77,7 @@ class Placer {
     std::vector<std::size_t> later;  // inputs that have a gradient already
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       if (result.inputs[k].written < 0) continue;
-      if (place_[at(node.inputs[k])] < 0) {
+      if (place_[at(node.inputs[k])] < 0 || result.inputs[k].before >= 0) {
         hold(node.inputs[k], result.inputs[k].written);
       } else {
         later.push_back(k);
@@ -102,6 +105,10 @@ class Placer {
         gradient.written = of_symmetric;
       } else if (k == traits.in_place_backward_input && in_place && !traits.symmetric_inputs) {
         gradient.written = result.output;
+      } else if (k == 0 && traits.adds_to_gradient && place_[at(input)] >= 0) {
+        gradient.before = read(input);
+        const bool is_in_place = gradient.before != result.output && is_free(gradient.before, input);
+        gradient.written = is_in_place ? gradient.before : add_buffer(bytes(input));
       } else {
         gradient.written = add_buffer(bytes(input));
       }

@@ -19,7 +19,8 @@ namespace arbalest::dataflow {
 struct InputGradient {
   int written = -1;  // written by the operator; -1: the gradient is not wanted
   // Set if layers after this node read the input too: `before` then holds the sum of their contributions, and after the
-  // operator sum = before + written. `sum` may be the same buffer as `before` or `written`.
+  // operator sum = before + written. `sum` may be the same buffer as `before` or `written`. If `sum` is -1, the
+  // operator itself adds `before` to what it writes.
   int before = -1;
   int sum = -1;
 };

@@ -180,6 +180,9 @@ void Plan::forward(engine::Stream& stream, const PlanBuffers& buffers) const {
                       .output = forward_output(node, buffers),
                       .parameters = parameters,
                       .parameter_gradients = gradients,
+                      .input_gradient = step.op->traits().forward_writes_gradient
+                                            ? address(buffers.arena, step.gradients.inputs[0].written, kNowhere)
+                                            : nullptr,
                       .saved = address(buffers.arena, step.saved_offset, kNowhere),
                       .scratch = address(buffers.arena, step.forward_scratch_offset, kNowhere),
                       .step = buffers.step});
@@ -211,7 +214,7 @@ void Plan::backward(engine::Stream& stream, const PlanBuffers& buffers, const Gr
       stream.copy(buffers.arena + step.gradients.output, buffers.arena + step.gradients.copied_from,
                   layouts_[at(node.output)].bytes(), step.backward_label.c_str());
     }
-    run_backward(stream, buffers, node, step);
+    if (!step.op->traits().forward_writes_gradient) run_backward(stream, buffers, node, step);
     sum_gradients(stream, buffers.arena, node, step);
   }
 }
@@ -221,8 +224,10 @@ void Plan::run_backward(engine::Stream& stream, const PlanBuffers& buffers, cons
   const std::vector<const void*> inputs = input_addresses(node, buffers.arena);
   const std::vector<const void*> parameters = parameter_addresses(step, buffers);
   std::vector<void*> input_gradients;
+  const void* addend = nullptr;
   for (const InputGradientOffsets& of : step.gradients.inputs) {
     input_gradients.push_back(address(buffers.arena, of.written, kNowhere));
+    if (of.sum == kNowhere && of.before != kNowhere) addend = address(buffers.arena, of.before, kNowhere);
   }
   const std::vector<void*> parameter_gradients = gradient_addresses(step, buffers);
   step.op->backward(stream, step.backward_label.c_str(),
@@ -230,6 +235,7 @@ void Plan::run_backward(engine::Stream& stream, const PlanBuffers& buffers, cons
                      .output = forward_output(node, buffers),
                      .output_gradient = address(buffers.arena, step.gradients.output, kNowhere),
                      .input_gradients = input_gradients,
+                     .addend = addend,
                      .parameters = parameters,
                      .parameter_gradients = parameter_gradients,
                      .saved = address(buffers.arena, step.saved_offset, kNowhere),

@@ -25,14 +25,14 @@ engine::Conv2dSpec small_convolution(const engine::Device& device, std::int64_t 
           .bias = false};
 }
 
-std::unique_ptr<engine::Operator> prepare(engine::Device& device, Precision precision, std::int64_t filters = 4,
+std::unique_ptr<engine::Operator> prepare(engine::Device& device, Precision precision, std::int64_t filters = 80,
                                           std::int64_t side = 1) {
   return device.prepare(small_convolution(device, filters, side), {.precision = precision});
 }
 
 std::vector<std::string> choices_in(Precision precision, std::int64_t side) {
   const auto device = open_gpu();
-  static_cast<void>(prepare(*device, precision, 4, side));
+  static_cast<void>(prepare(*device, precision, 80, side));
   std::vector<std::string> choices = engine::cuda_kernel_choices(*device);
   REQUIRE(choices.size() == 3);
   return choices;
@@ -42,7 +42,7 @@ std::vector<std::string> choices_in(Precision precision, std::int64_t side) {
 
 TEST_CASE("a convolution takes the first repeatable algorithm with the math type that its precision allows") {
   const std::vector<std::string> exact = choices_in(Precision::kFloat32, 1);
-  CHECK_THAT(exact[0], Contains("input 2x3x6x5, 4 filters of 1x1") &&
+  CHECK_THAT(exact[0], Contains("input 2x3x6x5, 80 filters of 1x1") &&
                            Contains(": output: IMPLICIT_PRECOMP_GEMM, no tensor cores, workspace 256 bytes"));
   CHECK_THAT(exact[1], Contains(": weight gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
   CHECK_THAT(exact[2], Contains(": input gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
@@ -66,7 +66,7 @@ TEST_CASE(
        {"cudnnConvolutionForward", "cudnnConvolutionBackwardFilter", "cudnnConvolutionBackwardData"}) {
     cuda_stand_in::fail_next(call, CUDNN_STATUS_NOT_SUPPORTED);
   }
-  static_cast<void>(prepare(*device, Precision::kFloat32, 4, 3));
+  static_cast<void>(prepare(*device, Precision::kFloat32, 80, 3));
   const std::vector<std::string> choices = engine::cuda_kernel_choices(*device);
   CHECK_THAT(choices[0], Contains("output: IMPLICIT_PRECOMP_GEMM"));
   CHECK_THAT(choices[1], Contains("weight gradient: FFT"));
@@ -97,7 +97,7 @@ TEST_CASE("convolutions in float32 copy no tensor, neither in the engine nor in 
 
 TEST_CASE("the convolutions of a device share one handle for queries") {
   const auto device = open_gpu();
-  for (const std::int64_t filters : {2, 4, 8}) static_cast<void>(prepare(*device, Precision::kFloat32, filters));
+  for (const std::int64_t filters : {66, 68, 72}) static_cast<void>(prepare(*device, Precision::kFloat32, filters));
   CHECK(cuda_stand_in::calls("cudnnCreate") == 1);
 }
 

@@ -55,7 +55,7 @@ TEST_CASE("a learner in BF16 takes the GPU memory that was estimated", "[trainin
 
 TEST_CASE("inspection lists the algorithms of convolutions", "[training]") {
   cuda_stand_in::reset();
-  for (const auto& [precision, cores] : {std::pair("FP32", "no tensor cores"), std::pair("BF16", "tensor cores")}) {
+  for (const auto& [precision, cores] : {std::pair("TF32", "tensor cores"), std::pair("BF16", "tensor cores")}) {
     const jobs::Inspection inspection = jobs::inspect(small_job(precision));
     REQUIRE(inspection.kernels.size() == 2);  // images have no gradient; both batch sizes are equal
     CHECK_THAT(inspection.kernels[0],

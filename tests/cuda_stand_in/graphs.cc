@@ -103,6 +103,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
     *executable = make_handle<CUgraphExec_st>("executable graph");
     (*executable)->bytes = bytes;
     (*executable)->device = thread.device;
+    state().nodes_of_graphs.push_back(graph->nodes.size());
     (*executable)->nodes = std::make_shared<const std::vector<Node>>(graph->nodes);
     return cudaSuccess;
   });

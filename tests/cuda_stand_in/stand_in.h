@@ -57,6 +57,8 @@ void require_clean(bool also_leaks = true);
 
 // Returns the number of works that calls and launches of graphs have enqueued so far. A launch counts once.
 std::uint64_t enqueued_works();
+// Returns the number of nodes of each graph that has been instantiated, in this order. A call of a library is one node.
+std::vector<std::size_t> nodes_of_graphs();
 // Returns the number of hardware queues of each device: the value of CUDA_DEVICE_MAX_CONNECTIONS at the program's first
 // call that needs a device, at most 32, or 8 by default.
 int hardware_queues();

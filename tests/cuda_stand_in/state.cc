@@ -109,6 +109,7 @@ void reset(const Machine& machine, std::uint64_t seed) {
   all.injected_executions.clear();
   all.violations.clear();
   all.enqueued_works = 0;
+  all.nodes_of_graphs.clear();
   all.calls.clear();
   Clique::forget_all();
 }
@@ -161,6 +162,11 @@ void require_clean(bool also_leaks) {
 std::uint64_t calls(const std::string& function) {
   const Lock lock;
   return state().calls[function];
+}
+
+std::vector<std::size_t> nodes_of_graphs() {
+  const Lock lock;
+  return state().nodes_of_graphs;
 }
 
 std::uint64_t enqueued_works() {

@@ -140,6 +140,7 @@ struct State {
   std::vector<InjectedError> injected_executions;
   std::vector<std::string> violations;
   std::uint64_t enqueued_works = 0;
+  std::vector<std::size_t> nodes_of_graphs;    // of those instantiated
   std::map<std::string, std::uint64_t> calls;  // by function
 };
 

@@ -111,6 +111,7 @@ OperatorTraits random_traits(RandomSequence& random, const std::vector<Layout>& 
     traits.backward_reads_inputs = coin();
     traits.backward_reads_output = coin();
     traits.overwrites_output_gradient = coin();
+    traits.adds_to_gradient = coin();
   }
   traits.saved_bytes = 64 * random.below(2);
   traits.scratch_bytes = 64 * random.below(3);
@@ -128,11 +129,16 @@ Problem random_problem(std::uint64_t seed, bool training) {
       traits = random_traits(random, inputs);
     } else {
       traits.saved_bytes = traits.scratch_bytes = 64;
+      traits.forward_writes_gradient = training && node.layer->role() == LayerRole::kLoss && random.below(2) == 0;
     }
     problem.layouts.push_back(traits.output);
     problem.traits.push_back(traits);
   }
   problem.backward = derive_backward(problem.graph);
+  for (std::size_t n = 0; n < problem.traits.size(); ++n) {
+    const int input = problem.graph.nodes()[n].inputs[0];
+    problem.traits[n].forward_writes_gradient &= problem.backward.tensor_gradient[static_cast<std::size_t>(input)];
+  }
   problem.forward.assign(problem.traits.size(), true);
   if (!training) {
     problem.forward = needed_at_inference(problem.graph);
@@ -237,7 +243,10 @@ class Simulation {
       in_place |= value(node(n).inputs[k]) == output && traits(n).in_place_forward && may_share(n, k);
     }
     if (!in_place) spoil(output);
+    const bool writes_gradient = traits(n).forward_writes_gradient;
+    if (writes_gradient) spoil(buffers_.gradients[at(n)].inputs[0].written);
     for (const int input : node(n).inputs) expect(value(input), name_of_value(input), n, "an input");
+    if (writes_gradient) write(buffers_.gradients[at(n)].inputs[0].written, contribution(n, 0));
     write(output, name_of_value(node(n).output));
     write(buffers_.saved[at(n)], name_of_saved(n));
     spoil(buffers_.forward_scratch[at(n)]);
@@ -250,13 +259,24 @@ class Simulation {
       expect(gradients.copied_from, name_of_gradient(node(n).output), n, "the output's gradient");
       write(gradients.output, name_of_gradient(node(n).output));
     }
+    if (traits(n).forward_writes_gradient) {
+      expect(gradients.inputs[0].written, contribution(n, 0), n, "the gradient that forward wrote");
+      return sum(n);
+    }
     spoil(buffers_.backward_scratch[at(n)]);
     const auto is_in_place = [&](std::size_t k) {
       return gradients.inputs[k].written == gradients.output && traits(n).in_place_backward &&
              (traits(n).symmetric_inputs ? may_share(n, k) : k == traits(n).in_place_backward_input);
     };
+    const auto is_added = [&](std::size_t k) { return gradients.inputs[k].before >= 0 && gradients.inputs[k].sum < 0; };
     for (std::size_t k = 0; k < gradients.inputs.size(); ++k) {
-      if (!is_in_place(k)) spoil(gradients.inputs[k].written);
+      const InputGradient& of = gradients.inputs[k];
+      if (is_added(k)) {
+        if (k != 0 || !traits(n).adds_to_gradient) fail(n, "an operator is to add that cannot");
+        if (of.written == of.before && of.before == gradients.output) fail(n, "a sum is written over what is read");
+        expect(of.before, so_far_[node(n).inputs[k]], n, "the addend");
+      }
+      if (!is_in_place(k) && !(is_added(k) && of.written == of.before)) spoil(of.written);
     }
     if (!is_loss) expect(gradients.output, name_of_gradient(node(n).output), n, "the output's gradient");
     for (std::size_t k = 0; k < node(n).inputs.size(); ++k) {
@@ -269,7 +289,11 @@ class Simulation {
     if (buffers_.saved[at(n)] >= 0) expect(buffers_.saved[at(n)], name_of_saved(n), n, "what was saved");
     if (traits(n).overwrites_output_gradient) spoil(gradients.output);
     for (std::size_t k = 0; k < gradients.inputs.size(); ++k) {
-      if (!(is_in_place(k) && traits(n).passes_gradient)) write(gradients.inputs[k].written, contribution(n, k));
+      if (is_added(k)) {
+        write(gradients.inputs[k].written, so_far_[node(n).inputs[k]] + contribution(n, k));
+      } else if (!(is_in_place(k) && traits(n).passes_gradient)) {
+        write(gradients.inputs[k].written, contribution(n, k));
+      }
     }
     spoil(buffers_.backward_scratch[at(n)]);
     sum(n);
@@ -291,7 +315,7 @@ class Simulation {
         expect(of.written, contribution(n, k), n, "an input's gradient");
         expect(of.before, so_far, n, "the sum so far");
         write(of.sum, so_far + contribution(n, k));
-      } else if (so_far != 0) {
+      } else if (so_far != 0 && of.before < 0) {
         fail(n, "a contribution is not added");
       }
       so_far += contribution(n, k);

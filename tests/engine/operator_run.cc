@@ -31,6 +31,7 @@ constexpr std::size_t kGuard = 256;  // bytes
 struct Buffers {
   Buffer input, labels, output, output_gradient, input_gradient, saved, scratch, step;
   Buffer arriving;  // content of output_gradient before each pass
+  Buffer addend;
   std::vector<Buffer> parameters, parameter_gradients;
   std::vector<const void*> inputs, parameter_addresses;
   std::vector<void*> gradient_addresses;
@@ -75,6 +76,7 @@ void allocate(Device& device, const OperatorCase& of, const OperatorTraits& trai
   buffers.scratch = garbage(device, traits.scratch_bytes, buffers);
   buffers.input_gradient = garbage(device, of.input.bytes(), buffers);
   buffers.output_gradient = garbage(device, traits.output.bytes(), buffers);
+  if (!of.addend.empty()) buffers.addend = to_device(device, of.input, of.addend);
   if (!of.output_gradient.empty()) buffers.arriving = to_device(device, traits.output, of.output_gradient);
   for (std::size_t p = 0; p < traits.parameters.size(); ++p) {
     buffers.parameters.push_back(to_device(device, traits.parameters[p], of.parameters.at(p)));
@@ -112,6 +114,7 @@ void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers)
   operands.output = buffers.output_address;
   operands.parameters = buffers.parameter_addresses;
   operands.parameter_gradients = buffers.gradient_addresses;
+  if (op.traits().forward_writes_gradient) operands.input_gradient = buffers.input_gradient_address;
   operands.saved = buffers.saved.data();
   operands.scratch = buffers.scratch.data();
   operands.step = buffers.step.as<const engine::StepParameters>();
@@ -119,8 +122,9 @@ void forward(const Operator& op, engine::Stream& stream, const Buffers& buffers)
 }
 
 void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers, const PrepareOptions& options,
-              bool is_loss) {
+              const OperatorCase& of) {
   const OperatorTraits& traits = op.traits();
+  const bool is_loss = !of.labels.empty();
   // Operands that the traits do not ask for are null pointers.
   std::vector<const void*> inputs = buffers.inputs;
   if (!traits.backward_reads_inputs) std::fill(inputs.begin(), inputs.end() - (is_loss ? 1 : 0), nullptr);
@@ -138,6 +142,13 @@ void backward(const Operator& op, engine::Stream& stream, const Buffers& buffers
     operands.output_gradient = buffers.output_gradient.data();
   }
   operands.input_gradients = input_gradients;
+  if (!of.addend.empty()) {
+    operands.addend = buffers.addend.data();
+    if (of.in_place) {
+      stream.copy(buffers.input_gradient_address, buffers.addend.data(), of.input.bytes(), "addend");
+      operands.addend = buffers.input_gradient_address;
+    }
+  }
   operands.parameters = buffers.parameter_addresses;
   operands.parameter_gradients = buffers.gradient_addresses;
   operands.saved = buffers.saved.data();
@@ -203,7 +214,7 @@ OperatorRun run_operator(Device& device, const OperatorCase& of, const PrepareOp
 
   const auto enqueue = [&] {
     forward(*op, *stream, buffers);
-    if (runs_backward) backward(*op, *stream, buffers, options, is_loss);
+    if (runs_backward) backward(*op, *stream, buffers, options, of);
   };
   if (of.replayed) {
     stream->begin_recording();

@@ -63,9 +63,12 @@ struct OperatorCase {
   std::vector<OtherInput> others = {};  // inputs after the first, with gradients
   std::vector<Values> parameters = {};
   Values output_gradient = {};  // empty: forward only, or a loss
+  Values addend = {};           // of the first input's gradient, for an operator that adds_to_gradient; empty: none
   Labels labels = {};           // for a loss of numbers: their bits
   engine::StepParameters step = {};
-  bool in_place = false;  // in place if the traits allow it, for symmetric inputs in the last one that may be
+  // In place if the traits allow it, for symmetric inputs in the last one that may be; the gradient in its addend's
+  // place.
+  bool in_place = false;
   bool replayed = false;  // record forward and backward, run them twice, check the second run
 };
 

@@ -13,6 +13,7 @@
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/linear.h"
 #include "engine/cuda/operators/operators.h"
+#include "engine/cuda/products/tiled_linear.h"
 
 namespace arbalest::engine::cuda {
 
@@ -89,7 +90,7 @@ class Conv2d final : public LinearOperator {
 };
 
 Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options, LibraryQuestions& questions)
-    : LinearOperator(options, spec.bias, spec.activation),
+    : LinearOperator(options, spec.bias, spec.activation, Kernels::kLibraries),
       input_shape_(spec.input.shape()),
       padded_(padded(spec)),
       read_shape_(padded_.images),
@@ -195,6 +196,7 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
                                         LibraryQuestions& questions) {
+  if (auto tiled = make_tiled_operator(spec, options)) return tiled;
   return std::make_unique<Conv2d>(spec, options, questions);
 }
 

@@ -57,14 +57,12 @@ __device__ float largest_of_lane(const T* logits, std::int64_t classes, int lane
   return largest;
 }
 
-// Returns the sum of exp(a - largest) over the lane's classes. Writes each term to `row` unless it is null.
+// Returns the sum of exp(a - largest) over the lane's classes.
 template <typename T>
-__device__ float sum_exponentials(const T* logits, float largest, std::int64_t classes, int lane, float* row) {
+__device__ float sum_exponentials(const T* logits, float largest, std::int64_t classes, int lane) {
   float sum = 0.0F;
   for (std::int64_t c = lane; c < classes; c += kRowLanes) {
-    const float value = elementwise::exponential(elementwise::load(logits[c]) - largest);
-    sum += value;
-    if (row != nullptr) row[c] = value;
+    sum += elementwise::exponential(elementwise::load(logits[c]) - largest);
   }
   return sum;
 }

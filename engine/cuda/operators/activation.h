@@ -85,6 +85,35 @@ auto with_function(const ActivationFunction& f, const Body& body) {
   fail(ErrorKind::kInternal, "activation {} cannot be part of another operator", static_cast<int>(f.kind));
 }
 
+// The same functions, chosen by a thread: for kernels whose other work outweighs the choice.
+__device__ inline float output_of(const ActivationFunction& f, float x) {
+  switch (f.kind) {
+    case ActivationKind::kRelu: return Relu{}.output(x);
+    case ActivationKind::kTanh: return Tanh{}.output(x);
+    case ActivationKind::kSigmoid: return Sigmoid{}.output(x);
+    case ActivationKind::kLeakyRelu: return LeakyRelu{f.slope}.output(x);
+    case ActivationKind::kRelu6: return Relu6{}.output(x);
+    case ActivationKind::kGelu:
+    case ActivationKind::kSilu:
+    case ActivationKind::kHardSwish: break;
+  }
+  return x;
+}
+
+__device__ inline float gradient_of(const ActivationFunction& f, float y, float dy) {
+  switch (f.kind) {
+    case ActivationKind::kRelu: return Relu{}.gradient(y, dy);
+    case ActivationKind::kTanh: return Tanh{}.gradient(y, dy);
+    case ActivationKind::kSigmoid: return Sigmoid{}.gradient(y, dy);
+    case ActivationKind::kLeakyRelu: return LeakyRelu{f.slope}.gradient(y, dy);
+    case ActivationKind::kRelu6: return Relu6{}.gradient(y, dy);
+    case ActivationKind::kGelu:
+    case ActivationKind::kSilu:
+    case ActivationKind::kHardSwish: break;
+  }
+  return dy;
+}
+
 // As with_function, for all functions.
 template <typename Body>
 auto with_any_function(const ActivationFunction& f, const Body& body) {

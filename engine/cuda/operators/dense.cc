@@ -9,6 +9,7 @@
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/linear.h"
 #include "engine/cuda/operators/operators.h"
+#include "engine/cuda/products/tiled_linear.h"
 #include "engine/cuda/runtime/check.h"
 
 namespace arbalest::engine::cuda {
@@ -76,7 +77,7 @@ class Dense final : public LinearOperator {
 };
 
 Dense::Dense(const DenseSpec& spec, const PrepareOptions& options)
-    : LinearOperator(options, spec.bias, spec.activation),
+    : LinearOperator(options, spec.bias, spec.activation, Kernels::kLibraries),
       arithmetic_(arithmetic_of(options.precision)),
       batch_(to_int(spec.input.shape()[0])),
       features_(to_int(spec.input.shape().elements_per_example())),
@@ -127,6 +128,7 @@ void Dense::run_backward(const LinearBackward& of, const StreamContext& context)
 
 std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options) {
   ARBALEST_CHECK(spec.input.shape().rank() >= 2 && spec.units > 0);
+  if (auto tiled = make_tiled_operator(spec, options)) return tiled;
   return std::make_unique<Dense>(spec, options);
 }
 

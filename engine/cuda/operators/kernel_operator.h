@@ -21,6 +21,7 @@ struct ForwardAddresses {
   void* saved = nullptr;
   void* scratch = nullptr;
   const StepParameters* step = nullptr;
+  void* input_gradient = nullptr;  // if forward_writes_gradient
 };
 
 struct BackwardAddresses {
@@ -47,8 +48,9 @@ class KernelOperator final : public Operator {
   }
 
   void forward(Stream& stream, const char* label, const ForwardOperands& operands) const override {
-    const ForwardAddresses addresses{operands.inputs[0], labels_of(operands.inputs), operands.output,
-                                     operands.saved,     operands.scratch,           operands.step};
+    const ForwardAddresses addresses{operands.inputs[0],     labels_of(operands.inputs), operands.output,
+                                     operands.saved,         operands.scratch,           operands.step,
+                                     operands.input_gradient};
     as_cuda(stream).submit(label, [this, addresses](const StreamContext& context) { forward_(addresses, context); });
   }
 

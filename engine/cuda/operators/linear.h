@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/cuda/kernels/layout.h"
@@ -26,10 +27,11 @@ struct LinearBackward {
   const void* read = nullptr;  // the input, or the copy that forward saved if the kernels need another layout
   const void* weights = nullptr;
   const void* output = nullptr;     // valid if there is an activation
-  void* output_gradient = nullptr;  // backward turns it into the gradient of the activation's input
+  void* output_gradient = nullptr;  // libraries: backward turns it into the gradient of the activation's input
   float* weights_gradient = nullptr;
   float* bias_gradient = nullptr;
   void* input_gradient = nullptr;
+  const void* addend = nullptr;  // BackwardOperands::addend
   std::byte* scratch = nullptr;
 };
 
@@ -42,8 +44,7 @@ class LinearOperator : public Operator {
                                   .output = operands.output,
                                   .saved = operands.saved,
                                   .scratch = static_cast<std::byte*>(operands.scratch)};
-    as_cuda(stream).submit_to_libraries(
-        label, [this, addresses](const StreamContext& context) { run_forward(addresses, context); });
+    submit(stream, label, [this, addresses](const StreamContext& context) { run_forward(addresses, context); });
   }
 
   void backward(Stream& stream, const char* label, const BackwardOperands& operands) const final {
@@ -56,20 +57,25 @@ class LinearOperator : public Operator {
         .weights_gradient = static_cast<float*>(operands.parameter_gradients[0]),
         .bias_gradient = bias_ ? static_cast<float*>(operands.parameter_gradients[1]) : nullptr,
         .input_gradient = input_gradient_ ? operands.input_gradients[0] : nullptr,
+        .addend = operands.addend,
         .scratch = static_cast<std::byte*>(operands.scratch)};
-    as_cuda(stream).submit_to_libraries(
-        label, [this, addresses](const StreamContext& context) { run_backward(addresses, context); });
+    submit(stream, label, [this, addresses](const StreamContext& context) { run_backward(addresses, context); });
   }
 
  protected:
-  LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationFunction> activation)
+  // Whose kernels compute the products.
+  enum class Kernels { kLibraries, kOwn };
+
+  LinearOperator(const PrepareOptions& options, bool bias, std::optional<ActivationFunction> activation,
+                 Kernels kernels)
       : type_(options.precision == Precision::kBFloat16 ? DType::kBFloat16 : DType::kFloat32),
         training_(options.mode == OperatorMode::kTraining),
         input_gradient_(training_ && options.input_gradient),
         bias_(bias),
-        activation_(activation) {
+        activation_(activation),
+        kernels_(kernels) {
     traits_.backward_reads_output = training_ && activation.has_value();
-    traits_.overwrites_output_gradient = traits_.backward_reads_output;
+    traits_.overwrites_output_gradient = traits_.backward_reads_output && kernels == Kernels::kLibraries;
     traits_.low_precision_weights = type_ == DType::kBFloat16;
   }
 
@@ -91,9 +97,20 @@ class LinearOperator : public Operator {
   const std::optional<ActivationFunction> activation_;
 
  private:
+  template <typename Function>
+  void submit(Stream& stream, const char* label, Function function) const {
+    if (kernels_ == Kernels::kLibraries) {
+      as_cuda(stream).submit_to_libraries(label, std::move(function));
+    } else {
+      as_cuda(stream).submit(label, std::move(function));
+    }
+  }
+
   // Each enqueues one pass.
   virtual void run_forward(const LinearForward& of, const StreamContext& context) const = 0;
   virtual void run_backward(const LinearBackward& of, const StreamContext& context) const = 0;
+
+  const Kernels kernels_;
 };
 
 }  // namespace arbalest::engine::cuda

@@ -31,7 +31,7 @@ __device__ void softmax_rows(const T* input, T* output, Extents extents) {
     largest_of[slot][lane] = largest_of_lane(logits, classes, lane);
     __syncthreads();
     const float largest = largest_of_lanes(largest_of[slot]);
-    sums[slot][lane] = sum_exponentials(logits, largest, classes, lane, static_cast<float*>(nullptr));
+    sums[slot][lane] = sum_exponentials(logits, largest, classes, lane);
     __syncthreads();
     const float sum = sum_of_lanes(sums[slot]);
     for (std::int64_t c = lane; c < classes; c += kRowLanes) {

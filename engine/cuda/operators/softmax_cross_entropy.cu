@@ -24,18 +24,6 @@ struct Extents {
   std::int64_t classes;
 };
 
-// Results of the forward pass for the backward pass; both null at inference.
-struct Saved {
-  float* probabilities;  // [examples, classes]; rows without a label are not written
-  float* labeled;        // number of examples with a label
-
-  template <typename Visitor>
-  __host__ __device__ friend constexpr void visit_addresses(Saved& of, Visitor&& visit) {
-    visit(of.probabilities);
-    visit(of.labeled);
-  }
-};
-
 // The weight of the summed losses, and whether they are added to an earlier loss.
 struct Weighting {
   float weight;
@@ -48,20 +36,19 @@ __device__ void finish_loss(double sum, const Weighting& weighting, float* resul
 
 __device__ bool is_class(std::int32_t label, std::int64_t classes) { return label >= 0 && label < classes; }
 
-// Adds up the losses and counts labeled examples, in one block and thus in a fixed order of additions.
-__device__ void total_losses(const double* losses, const std::int32_t* labels, std::int64_t examples,
-                             const Saved& saved, const Weighting& weighting, float* result) {
+// Adds up the losses, in one block and thus in a fixed order of additions.
+__device__ void total_losses(const double* losses, std::int64_t examples, const Weighting& weighting, float* result) {
   double sum = 0.0;
-  std::int32_t labeled = 0;
-  for (std::int64_t n = threadIdx.x; n < examples; n += kThreads) {
-    sum += losses[n];
-    labeled += labels[n] == kNoLabel ? 0 : 1;
-  }
+  for (std::int64_t n = threadIdx.x; n < examples; n += kThreads) sum += losses[n];
   sum = block_sum(sum);
-  labeled = block_sum(labeled);
-  if (threadIdx.x != 0) return;
-  finish_loss(sum, weighting, result);
-  if (saved.labeled != nullptr) *saved.labeled = static_cast<float>(labeled);
+  if (threadIdx.x == 0) finish_loss(sum, weighting, result);
+}
+
+// Number of examples with a label, in every thread of the block.
+__device__ std::int32_t count_labeled(const std::int32_t* labels, std::int64_t examples) {
+  std::int32_t labeled = 0;
+  for (std::int64_t n = threadIdx.x; n < examples; n += kThreads) labeled += labels[n] == kNoLabel ? 0 : 1;
+  return block_sum(labeled);
 }
 
 template <typename T>
@@ -79,30 +66,55 @@ __device__ double example_loss(const T* logits, std::int64_t classes, std::int32
   return std::log(static_cast<double>(sum)) + (static_cast<double>(largest) - static_cast<double>(load(logits[label])));
 }
 
+// Target values of the label's class and of every other class.
+struct Targets {
+  float label;
+  float other;
+};
+
+// weight (softmax(a)_c - target) / labeled; zero without a label, NaN if the label is no class. `logits` and `gradient`
+// are rows; a term of softmax(a) is exp(a_c - largest) / sum.
+template <typename T>
+__device__ void gradient_of_lane(const T* logits, std::int64_t classes, int lane, std::int32_t label, float largest,
+                                 float sum, float labeled, const Targets& targets, float weight, T* gradient) {
+  for (std::int64_t c = lane; c < classes; c += kRowLanes) {
+    if (label == kNoLabel) {
+      store(0.0F, gradient[c]);
+    } else if (!is_class(label, classes)) {
+      store(std::numeric_limits<float>::quiet_NaN(), gradient[c]);
+    } else {
+      const float probability = elementwise::exponential(load(logits[c]) - largest) / sum;
+      store(weight * ((probability - (c == label ? targets.label : targets.other)) / labeled), gradient[c]);
+    }
+  }
+}
+
 // The losses of all examples, and their sum if there is a single block.
 //   smoothing: adds smoothing (a_y - mean_c a_c) to each loss
+//   gradient: null if it is not wanted
 template <typename T>
-__device__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing, Saved saved,
-                             double* losses, Weighting weighting, float* result) {
+__device__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing,
+                             Targets targets, T* gradient, double* losses, Weighting weighting, float* result) {
   __shared__ double logit_sums[kBlockRows][kRowLanes];
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
+  const auto labeled = gradient == nullptr ? 0.0F : static_cast<float>(count_labeled(labels, extents.examples));
   for_rows(extents.examples, [&](const RowPlace& at) {
     const auto [n, slot, lane] = at;
     const bool is_there = n < extents.examples;
     const std::int32_t label = is_there ? labels[n] : kNoLabel;
     const std::int64_t classes = label == kNoLabel ? 0 : extents.classes;
     const T* row = logits + n * extents.classes;
-    float* probabilities = saved.probabilities == nullptr ? nullptr : saved.probabilities + n * extents.classes;
     largest_of[slot][lane] = largest_of_lane(row, classes, lane);
     __syncthreads();
     const float largest = largest_of_lanes(largest_of[slot]);
-    sums[slot][lane] = sum_exponentials(row, largest, classes, lane, probabilities);
+    sums[slot][lane] = sum_exponentials(row, largest, classes, lane);
     if (smoothing > 0.0F) logit_sums[slot][lane] = sum_of_lane(row, classes, lane);
     __syncthreads();
     const float sum = sum_of_lanes(sums[slot]);
-    if (probabilities != nullptr) {
-      for (std::int64_t c = lane; c < classes; c += kRowLanes) probabilities[c] /= sum;
+    if (is_there && gradient != nullptr) {
+      gradient_of_lane(row, extents.classes, lane, label, largest, sum, labeled, targets, weighting.weight,
+                       gradient + n * extents.classes);
     }
     if (is_there && lane == 0) {
       losses[n] = label == kNoLabel ? 0.0 : example_loss(row, classes, label, largest, sum);
@@ -114,65 +126,24 @@ __device__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
   });
   if (gridDim.x > 1) return;
   __syncthreads();  // makes all losses visible to the block
-  total_losses(losses, labels, extents.examples, saved, weighting, result);
+  total_losses(losses, extents.examples, weighting, result);
 }
 
-__device__ void sum_losses(const double* losses, const std::int32_t* labels, std::int64_t examples, Saved saved,
-                           Weighting weighting, float* result) {
-  total_losses(losses, labels, examples, saved, weighting, result);
-}
-
-// Target values of the label's class and of every other class.
-struct Targets {
-  float label;
-  float other;
-};
-
-// weight (softmax(a)_c - target) / labeled; zero without a label, NaN if the label is no class.
-template <typename T>
-__device__ void backward_elements(const float* probabilities, const float* labeled, const std::int32_t* labels,
-                                  Extents extents, Targets targets, float weight, T* gradient) {
-  for (std::int64_t i = first_element(); i < extents.examples * extents.classes; i += element_step()) {
-    const std::int64_t n = i / extents.classes;
-    const std::int32_t label = labels[n];
-    if (label == kNoLabel) {
-      store(0.0F, gradient[i]);
-    } else if (!is_class(label, extents.classes)) {
-      store(std::numeric_limits<float>::quiet_NaN(), gradient[i]);
-    } else {
-      const float target = i - n * extents.classes == label ? targets.label : targets.other;
-      store(weight * ((probabilities[i] - target) / *labeled), gradient[i]);
-    }
-  }
+__device__ void sum_losses(const double* losses, std::int64_t examples, Weighting weighting, float* result) {
+  total_losses(losses, examples, weighting, result);
 }
 
 template <typename T>
-KernelOperator::Forward make_forward(const Extents& extents, float smoothing, bool training,
+KernelOperator::Forward make_forward(const Extents& extents, float smoothing, const Targets& targets,
                                      const Weighting& weighting) {
   return [=](const ForwardAddresses& addresses, const StreamContext& context) {
     const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
     auto* losses = static_cast<double*>(addresses.scratch);
     auto* result = static_cast<float*>(addresses.output);
-    Saved saved{nullptr, nullptr};
-    if (training) {
-      saved.probabilities = static_cast<float*>(addresses.saved);
-      saved.labeled = saved.probabilities + extents.examples * extents.classes;
-    }
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
     launch<forward_rows<T>>(blocks, context.stream, static_cast<const T*>(addresses.input), labels, extents, smoothing,
-                            saved, losses, weighting, result);
-    if (blocks > 1) launch<sum_losses>(1, context.stream, losses, labels, extents.examples, saved, weighting, result);
-  };
-}
-
-template <typename T>
-KernelOperator::Backward make_backward(const Extents& extents, const Targets& targets, float weight) {
-  return [=](const BackwardAddresses& addresses, const StreamContext& context) {
-    const std::int64_t elements = extents.examples * extents.classes;
-    const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
-    const auto* probabilities = static_cast<const float*>(addresses.saved);
-    launch<backward_elements<T>>(blocks_for(elements), context.stream, probabilities, probabilities + elements, labels,
-                                 extents, targets, weight, static_cast<T*>(addresses.input_gradient));
+                            targets, static_cast<T*>(addresses.input_gradient), losses, weighting, result);
+    if (blocks > 1) launch<sum_losses>(1, context.stream, losses, extents.examples, weighting, result);
   };
 }
 
@@ -188,17 +159,12 @@ std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const P
   OperatorTraits traits;
   traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
   traits.scratch_bytes = aligned(static_cast<std::size_t>(extents.examples) * sizeof(double));  // losses
+  traits.forward_writes_gradient = training && options.input_gradient;
   const Weighting weighting{training ? spec.weight : 1.0F, options.adds_to_loss ? 1 : 0};
-  KernelOperator::Backward backward;
-  if (training) {
-    traits.saved_bytes = aligned((static_cast<std::size_t>(logits.elements()) + 1) * sizeof(float));
-    if (options.input_gradient) {
-      const float other = target_of_others(spec);
-      backward = make_backward<T>(extents, {other + (1.0F - spec.label_smoothing), other}, spec.weight);
-    }
-  }
-  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, smoothing, training, weighting),
-                                          std::move(backward));
+  const float other = target_of_others(spec);
+  const Targets targets{other + (1.0F - spec.label_smoothing), other};
+  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, smoothing, targets, weighting),
+                                          KernelOperator::Backward());
 }
 
 }  // namespace

@@ -1,0 +1,73 @@
+// The tiles of a convolution's products, and how their operands are read. All choices depend on the extents and the
+// memory order only.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "engine/cuda/products/image_operands.h"
+
+namespace arbalest::engine::cuda {
+
+using Square = Tile<64, 64, 1>;  // many of both
+using Tall = Tile<64, 32, 2>;    // at most 32 columns
+using Slim = Tile<64, 16, 4>;    // at most 16 columns
+using Flat = Tile<16, 64, 4>;    // at most 16 rows
+using Wide = Tile<32, 64, 2>;    // at most 32 rows
+using Small = Tile<32, 32, 4>;   // too few of both for larger tiles
+
+struct ProductExtents {
+  std::int64_t rows;
+  std::int64_t columns;
+};
+
+inline std::int64_t count_tiles(const ProductExtents& of, std::int64_t rows, std::int64_t columns) {
+  return ((of.rows + rows - 1) / rows) * ((of.columns + columns - 1) / columns);
+}
+
+// Returns body(tile) with the tile for pixels as rows, and channels or filters as columns.
+template <typename Body>
+auto with_tile_of_images(const ProductExtents& of, const Body& body) {
+  constexpr std::int64_t kFew = 16;
+  if (of.columns <= 16 && of.rows > 32) return body(Slim{});
+  if (of.rows <= 32 || count_tiles(of, 64, 64) < kFew) return body(Small{});
+  if (of.columns <= 32) return body(Tall{});
+  return body(Square{});
+}
+
+// The same for filters as rows, and taps of channels as columns.
+template <typename Body>
+auto with_tile_of_weights(const ProductExtents& of, const Body& body) {
+  if (of.rows <= 16) return body(Flat{});
+  if (of.rows <= 32) return body(Wide{});
+  return body(Square{});
+}
+
+// How the left operand of a product is read (tiled_product.h).
+template <int kChunkOf, bool kAlongInner>
+struct Reading {
+  static constexpr int kChunk = kChunkOf;
+  static constexpr bool kLanesAlongInner = kAlongInner;
+};
+
+// Returns body(reading) for a k that counts taps of `lines` channels or filters, whose memory has `step` elements from
+// one to the next. is_narrow: they are too few to be padded. At best, each thread reads one chunk in a turn, because to
+// find the place of a chunk is dear.
+template <typename Tile, typename Body>
+auto with_reading_of_lines(bool is_narrow, int lines, int step, const Body& body) {
+  constexpr int kAll = Tile::kRows * kInner / Tile::kThreadsOfPart;
+  if (is_narrow) return body(Reading<1, false>{});
+  if (step == 1) return body(Reading<4, true>{});
+  if (lines % kAll == 0) return body(Reading<kAll, false>{});
+  return body(Reading<4, false>{});
+}
+
+// The same for a k that counts the pixels of each row.
+template <typename Body>
+auto with_reading_of_pixels(bool is_narrow, int step, const Body& body) {
+  if (is_narrow) return body(Reading<1, false>{});
+  if (step == 1) return body(Reading<4, true>{});
+  return body(Reading<4, false>{});
+}
+
+}  // namespace arbalest::engine::cuda
