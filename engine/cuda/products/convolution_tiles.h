@@ -9,12 +9,15 @@
 
 namespace arbalest::engine::cuda {
 
-using Square = Tile<64, 64, 1>;  // many of both
-using Tall = Tile<64, 32, 2>;    // at most 32 columns
-using Slim = Tile<64, 16, 4>;    // at most 16 columns
-using Flat = Tile<16, 64, 4>;    // at most 16 rows
-using Wide = Tile<32, 64, 2>;    // at most 32 rows
-using Small = Tile<32, 32, 4>;   // too few of both for larger tiles
+template <typename Arithmetic>
+struct Tiles {
+  using Square = Tile<64, 64, 1, Arithmetic>;  // many of both
+  using Tall = Tile<64, 32, 2, Arithmetic>;    // at most 32 columns
+  using Slim = Tile<64, 16, 4, Arithmetic>;    // at most 16 columns
+  using Flat = Tile<16, 64, 4, Arithmetic>;    // at most 16 rows
+  using Wide = Tile<32, 64, 2, Arithmetic>;    // at most 32 rows
+  using Small = Tile<32, 32, 4, Arithmetic>;   // too few of both for larger tiles
+};
 
 struct ProductExtents {
   std::int64_t rows;
@@ -26,21 +29,23 @@ inline std::int64_t count_tiles(const ProductExtents& of, std::int64_t rows, std
 }
 
 // Returns body(tile) with the tile for pixels as rows, and channels or filters as columns.
-template <typename Body>
+template <typename Arithmetic, typename Body>
 auto with_tile_of_images(const ProductExtents& of, const Body& body) {
+  using Of = Tiles<Arithmetic>;
   constexpr std::int64_t kFew = 16;
-  if (of.columns <= 16 && of.rows > 32) return body(Slim{});
-  if (of.rows <= 32 || count_tiles(of, 64, 64) < kFew) return body(Small{});
-  if (of.columns <= 32) return body(Tall{});
-  return body(Square{});
+  if (of.columns <= 16 && of.rows > 32) return body(typename Of::Slim{});
+  if (of.rows <= 32 || count_tiles(of, 64, 64) < kFew) return body(typename Of::Small{});
+  if (of.columns <= 32) return body(typename Of::Tall{});
+  return body(typename Of::Square{});
 }
 
 // The same for filters as rows, and taps of channels as columns.
-template <typename Body>
+template <typename Arithmetic, typename Body>
 auto with_tile_of_weights(const ProductExtents& of, const Body& body) {
-  if (of.rows <= 16) return body(Flat{});
-  if (of.rows <= 32) return body(Wide{});
-  return body(Square{});
+  using Of = Tiles<Arithmetic>;
+  if (of.rows <= 16) return body(typename Of::Flat{});
+  if (of.rows <= 32) return body(typename Of::Wide{});
+  return body(typename Of::Square{});
 }
 
 // How the left operand of a product is read (tiled_product.h).
@@ -58,15 +63,19 @@ auto with_reading_of_lines(bool is_narrow, int lines, int step, const Body& body
   constexpr int kAll = Tile::kRows * kInner / Tile::kThreadsOfPart;
   if (is_narrow) return body(Reading<1, false>{});
   if (step == 1) return body(Reading<4, true>{});
-  if (lines % kAll == 0) return body(Reading<kAll, false>{});
+  if constexpr (!Tile::Arithmetic::kChannelsLast) {
+    if (lines % kAll == 0) return body(Reading<kAll, false>{});
+  }
   return body(Reading<4, false>{});
 }
 
 // The same for a k that counts the pixels of each row.
-template <typename Body>
+template <typename Arithmetic, typename Body>
 auto with_reading_of_pixels(bool is_narrow, int step, const Body& body) {
   if (is_narrow) return body(Reading<1, false>{});
-  if (step == 1) return body(Reading<4, true>{});
+  if constexpr (!Arithmetic::kChannelsLast) {
+    if (step == 1) return body(Reading<4, true>{});
+  }
   return body(Reading<4, false>{});
 }
 

@@ -3,7 +3,8 @@
 //   input gradient[pixel, channel] = sum over (tap, filter) of output gradient * weight
 //   weight gradient[filter, (tap, channel)] = sum over pixels of output gradient * patch
 // A patch is what a window reads at one position; zeros stand for pixels outside the image. A k that counts channels or
-// pixels of a row is padded to a multiple of kChunk, with zeros.
+// pixels of a row is padded to a multiple of kChunk, with zeros. Below, `T` is the type of images and weights in
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +26,18 @@ inline constexpr int kLongestPadded = 4;  // longer chunks are whole, or not rea
 
 // values[i] = from[i * step] for the first `count` of them, which may be negative; zeros for the others. in_words: step
 // is 1, count is kChunk, and `from` is aligned to the chunk or to 16 bytes.
-template <int kChunk>
-__device__ void read_chunk(const float* from, int step, int count, bool in_words, float (&values)[kChunk]) {
+template <int kChunk, typename T>
+__device__ void read_chunk(const T* from, int step, int count, bool in_words, float (&values)[kChunk]) {
   if (count <= 0) {
     for (float& value : values) value = 0.0F;
   } else if (in_words) {
     const Floats<kChunk> all = load_group<kChunk>(from, 0);
+#pragma unroll
     for (int i = 0; i < kChunk; ++i) values[i] = all.at[i];
   } else {
-    for (int i = 0; i < kChunk; ++i) values[i] = kChunk > kLongestPadded || i < count ? from[i * step] : 0.0F;
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i)
+      values[i] = kChunk > kLongestPadded || i < count ? elementwise::load(from[i * step]) : 0.0F;
   }
 }
 
@@ -84,8 +88,9 @@ __device__ inline bool is_within(int place, int extent) {
 }
 
 // What the patches of a convolution's input need: the corner of a patch, and a tap of it.
+template <typename T>
 struct InputPatches {
-  const float* images = nullptr;
+  const T* images = nullptr;
   ConvolutionSizes sizes = {};
 
   struct Corner {
@@ -114,8 +119,11 @@ struct InputPatches {
 };
 
 // Patches as rows: the left operand of the output.
-template <int kChunkOf, bool kAlongInner>
-struct PatchRows : InputPatches {
+template <typename T, int kChunkOf, bool kAlongInner>
+struct PatchRows : InputPatches<T> {
+  using typename InputPatches<T>::Corner;
+  using typename InputPatches<T>::Tap;
+  using InputPatches<T>::sizes;
   static constexpr int kChunk = kChunkOf;  // channels
   static constexpr bool kLanesAlongInner = kAlongInner;
   using Outer = Corner;
@@ -125,12 +133,12 @@ struct PatchRows : InputPatches {
   TapNumbers taps = {};
   bool in_words = false;
 
-  __device__ Outer outer(int i) const { return corner(pixels.place(i)); }
-  __device__ Inner inner(int k) const { return tap(taps.place(k)); }
+  __device__ Outer outer(int i) const { return this->corner(pixels.place(i)); }
+  __device__ Inner inner(int k) const { return this->tap(taps.place(k)); }
   __device__ void read(const Outer& of, const Inner& at, float (&values)[kChunk]) const {
     const bool is_inside =
         is_within(of.row + at.row, sizes.rows.input) && is_within(of.column + at.column, sizes.columns.input);
-    read_chunk<kChunk>(images + of.at + at.at, sizes.input.channel, is_inside ? sizes.channels - at.channel : 0,
+    read_chunk<kChunk>(this->images + of.at + at.at, sizes.input.channel, is_inside ? sizes.channels - at.channel : 0,
                        in_words, values);
   }
 
@@ -141,8 +149,11 @@ struct PatchRows : InputPatches {
 };
 
 // Patches as columns, and a column of ones for the bias behind them: the right operand of the weight gradient.
-template <int kChunkOf, bool kAlongInner>
-struct PatchColumns : InputPatches {
+template <typename T, int kChunkOf, bool kAlongInner>
+struct PatchColumns : InputPatches<T> {
+  using typename InputPatches<T>::Corner;
+  using typename InputPatches<T>::Tap;
+  using InputPatches<T>::sizes;
   static constexpr int kChunk = kChunkOf;  // pixels of a row
   static constexpr bool kLanesAlongInner = kAlongInner;
   using Outer = Tap;
@@ -152,18 +163,21 @@ struct PatchColumns : InputPatches {
   TapNumbers taps = {};
 
   __device__ Outer outer(int i) const {
-    Tap of = tap(taps.place(i));
+    Tap of = this->tap(taps.place(i));
     if (i >= sizes.channels * taps.of_row.value() * sizes.rows.kernel) of.channel = kOnes;
     return of;
   }
-  __device__ Inner inner(int k) const { return corner(pixels.place(k)); }
+  __device__ Inner inner(int k) const { return this->corner(pixels.place(k)); }
   __device__ void read(const Outer& of, const Inner& at, float (&values)[kChunk]) const {
     const int column = at.column + of.column;
     const bool is_row = is_within(at.row + of.row, sizes.rows.input);
+#pragma unroll
     for (int i = 0; i < kChunk; ++i) {
       const int step = i * sizes.columns.stride;
       const bool is_inside = is_row && is_within(column + step, sizes.columns.input);
-      values[i] = of.channel == kOnes ? 1.0F : is_inside ? images[at.at + of.at + step * sizes.input.pixel] : 0.0F;
+      values[i] = of.channel == kOnes ? 1.0F
+                  : is_inside         ? elementwise::load(this->images[at.at + of.at + step * sizes.input.pixel])
+                                      : 0.0F;
     }
   }
 
@@ -177,7 +191,7 @@ struct PatchColumns : InputPatches {
 };
 
 // Weights: columns are filters and k counts channels, or the other way around.
-template <int kChunkOf, bool kAlongInner>
+template <typename T, int kChunkOf, bool kAlongInner>
 struct WeightColumns {
   static constexpr int kChunk = kChunkOf;
   static constexpr bool kLanesAlongInner = kAlongInner;
@@ -187,7 +201,7 @@ struct WeightColumns {
   };
   using Outer = int;
 
-  const float* weights = nullptr;
+  const T* weights = nullptr;
   TapNumbers taps = {};
   int outer_step = 0;
   int inner_step = 0;
@@ -211,9 +225,10 @@ struct WeightColumns {
 };
 
 // The gradient of a convolution's output before its activation.
+template <typename T>
 struct OutputGradient {
-  const float* gradient = nullptr;
-  const float* output = nullptr;  // null: no activation
+  const T* gradient = nullptr;
+  const T* output = nullptr;  // null: no activation
   ActivationFunction activation = {ActivationKind::kRelu};
 
   template <int kChunk>
@@ -222,13 +237,14 @@ struct OutputGradient {
     if (output == nullptr || count <= 0) return;
     float outputs[kChunk];
     read_chunk<kChunk>(output + at, step, count, in_words, outputs);
+#pragma unroll
     for (int i = 0; i < kChunk; ++i) values[i] = gradient_of(activation, outputs[i], values[i]);
   }
 };
 
 // The output pixels that read an input pixel, as rows: the left operand of the input gradient.
-template <int kChunkOf, bool kAlongInner>
-struct GradientPatchRows : OutputGradient {
+template <typename T, int kChunkOf, bool kAlongInner>
+struct GradientPatchRows : OutputGradient<T> {
   static constexpr int kChunk = kChunkOf;  // filters
   static constexpr bool kLanesAlongInner = kAlongInner;
   struct Outer {
@@ -266,8 +282,8 @@ struct GradientPatchRows : OutputGradient {
     const bool is_read = row == output_row * row_stride.value() && column == output_column * column_stride.value() &&
                          output_row < sizes.rows.output && output_column < sizes.columns.output;
     const int pixel = output_row * sizes.columns.output + output_column;
-    OutputGradient::read<kChunk>(of.at + at.at + pixel * sizes.output.pixel, sizes.output.channel,
-                                 is_read ? sizes.filters - at.filter : 0, in_words, values);
+    OutputGradient<T>::template read<kChunk>(of.at + at.at + pixel * sizes.output.pixel, sizes.output.channel,
+                                             is_read ? sizes.filters - at.filter : 0, in_words, values);
   }
 
   template <typename Visitor>
@@ -278,8 +294,8 @@ struct GradientPatchRows : OutputGradient {
 };
 
 // Filters as rows: the left operand of the weight gradient.
-template <int kChunkOf, bool kAlongInner>
-struct GradientRows : OutputGradient {
+template <typename T, int kChunkOf, bool kAlongInner>
+struct GradientRows : OutputGradient<T> {
   static constexpr int kChunk = kChunkOf;  // pixels of a row
   static constexpr bool kLanesAlongInner = kAlongInner;
   struct Inner {
@@ -299,7 +315,7 @@ struct GradientRows : OutputGradient {
             sizes.columns.output - of.column};
   }
   __device__ void read(const Outer& of, const Inner& at, float (&values)[kChunk]) const {
-    OutputGradient::read<kChunk>(of + at.at, sizes.output.pixel, at.count, in_words, values);
+    OutputGradient<T>::template read<kChunk>(of + at.at, sizes.output.pixel, at.count, in_words, values);
   }
 
   template <typename Visitor>
@@ -310,10 +326,11 @@ struct GradientRows : OutputGradient {
 };
 
 // Takes rows of pixels and columns of channels: the output, or the input's gradient.
+template <typename T>
 struct ImageResult {
-  float* images = nullptr;
-  const float* addend = nullptr;  // is added, in the order of images, which it may be; null: nothing
-  const float* bias = nullptr;    // [columns]; null: none
+  T* images = nullptr;
+  const T* addend = nullptr;    // is added, in the order of images, which it may be; null: nothing
+  const float* bias = nullptr;  // [columns]; null: none
   ImageSteps steps = {};
   Divisor pixels = {};  // of an image
   int rows = 0;
@@ -343,7 +360,8 @@ struct ImageResult {
       for (int i = 0; i < kSide; ++i) {
         if (row + i >= rows) continue;
         const int place = channel + offset(row + i);
-        images[place] = addend == nullptr ? values.at[i] : addend[place] + values.at[i];
+        elementwise::store(addend == nullptr ? values.at[i] : elementwise::load(addend[place]) + values.at[i],
+                           images[place]);
       }
     }
   }
@@ -372,11 +390,13 @@ struct WeightResult {
   int columns = 0;  // without that of the bias
 
   __device__ void store(int row, int column, const float (&sums)[kSide][kSide]) const {
+#pragma unroll
     for (int j = 0; j < kSide; ++j) {
       const int at = column + j;
       if (at > columns || (at == columns && bias == nullptr)) return;
       const int tap = channels.quotient(at);
       const int place = tap * steps.tap + (at - tap * channels.value()) * steps.channel;
+#pragma unroll
       for (int i = 0; i < kSide; ++i) {
         const int filter = row + i;
         if (filter >= filters) continue;

@@ -2,8 +2,9 @@
 // column]. The matrices need not be stored: their operands say how an element is read. Convolutions and dense layers
 // are such products.
 //
-// The order of additions depends on the extents only (explicit fused multiply-adds, no atomic sums), so every GPU, the
-// stand-in of the tests, and every size of a team get the same bits.
+// Without tensor cores, the order of additions depends on the extents only (explicit fused multiply-adds, no atomic
+// sums), so every GPU, the stand-in of the tests, and every size of a team get the same bits. With tensor cores, a GPU
+// adds up eight products in an order of its own.
 //
 // An operand has
 //   kChunk                        number of neighboring k that it reads at once; the extent of k is a multiple of it
@@ -24,28 +25,29 @@
 
 #include "engine/cuda/kernels/last_block.h"
 #include "engine/cuda/kernels/wide.h"
+#include "engine/cuda/products/tile_arithmetic.h"
 
 namespace arbalest::engine::cuda {
 
-inline constexpr int kSide = 4;    // rows and columns of a thread
-inline constexpr int kInner = 16;  // k of a part at a time
 inline constexpr int kMostSlicedTiles = kMaxBlocks / 2;  // of a product that divides its additions among blocks
 
 // A block of kThreads threads computes a tile of kRows x kColumns. Its threads form kParts parts, which share the
 // additions between them.
-template <int kRowsOfTile, int kColumnsOfTile, int kPartsOfTile>
+template <int kRowsOfTile, int kColumnsOfTile, int kPartsOfTile, typename ArithmeticOf>
 struct Tile {
+  using Arithmetic = ArithmeticOf;
   static constexpr int kRows = kRowsOfTile;
   static constexpr int kColumns = kColumnsOfTile;
   static constexpr int kParts = kPartsOfTile;
   static constexpr int kThreadsOfPart = kRows * kColumns / (kSide * kSide);
   static_assert(kThreadsOfPart * kParts == kThreads);
 
-  // A line is longer than a tile, so that fewer threads meet in a bank of shared memory. Two of each: while one is
-  // read, the other is written.
+  using Left = typename Arithmetic::Factor[kInner][kRows + Arithmetic::padding(kRows)];
+  using Right = typename Arithmetic::Factor[kInner][kColumns + Arithmetic::padding(kColumns)];
+  // Two of each: while one is read, the other is written.
   struct Memory {
-    alignas(16) float left[2][kParts][kInner][kRows + 4];
-    alignas(16) float right[2][kParts][kInner][kColumns + 4];
+    alignas(16) Left left[2][kParts];
+    alignas(16) Right right[2][kParts];
   };
   // Afterwards the same memory holds the parts' sums.
   static_assert(sizeof(Memory) >= sizeof(float) * kThreads * kSide * kSide);
@@ -78,7 +80,7 @@ struct SliceMemory {
 
 template <typename Tile>
 ProductCut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inner) {
-  constexpr int kBlocks = 64;   // from this number on, teams and streams fill a GPU
+  constexpr int kBlocks = 64;  // from this number on, teams and streams fill a GPU
   constexpr int kLeastTurns = 4;
   constexpr int kTurn = Tile::kParts * kInner;
   const auto parts_of = [](std::int64_t of, std::int64_t by) { return static_cast<int>((of + by - 1) / by); };
@@ -89,7 +91,8 @@ ProductCut cut_product(std::int64_t rows, std::int64_t columns, std::int64_t inn
   cut.row_tiles = parts_of(rows, Tile::kRows);
   cut.tiles = cut.row_tiles * parts_of(columns, Tile::kColumns);
   const int turns = parts_of(inner, kTurn);
-  const int wanted = cut.tiles > kMostSlicedTiles ? 1 : std::clamp(kBlocks / cut.tiles, 1, parts_of(turns, kLeastTurns));
+  const int wanted =
+      cut.tiles > kMostSlicedTiles ? 1 : std::clamp(kBlocks / cut.tiles, 1, parts_of(turns, kLeastTurns));
   cut.inner_of_slice = parts_of(turns, wanted) * kTurn;
   cut.slices = parts_of(inner, cut.inner_of_slice);
   return cut;
@@ -111,6 +114,7 @@ class Fetch {
 
  public:
   __device__ Fetch(const Operand& operand, int first, int extent, int thread) : operand_(operand), thread_(thread) {
+#pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int line = first + outer_of(c);
       is_line_[c] = holds(c) && line < extent;
@@ -120,20 +124,27 @@ class Fetch {
 
   // Reads into registers. Zeros stand for lines beyond the last, and for k from `end` on.
   __device__ void read(int k, int end) {
+#pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int at = k + inner_of(c);
       if (is_line_[c] && at < end) {
         operand_.read(outer_[c], operand_.inner(at), values_[c]);
       } else {
+#pragma unroll
         for (int i = 0; i < kChunk; ++i) values_[c][i] = 0.0F;
       }
     }
   }
 
-  __device__ void write(float (&memory)[kInner][kOuter + 4]) const {
+  template <typename Arithmetic>
+  __device__ void write(typename Arithmetic::Factor (&memory)[kInner][kOuter + Arithmetic::padding(kOuter)]) const {
+#pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       if (!holds(c)) continue;
-      for (int i = 0; i < kChunk; ++i) memory[inner_of(c) + i][outer_of(c)] = values_[c][i];
+#pragma unroll
+      for (int i = 0; i < kChunk; ++i) {
+        memory[inner_of(c) + i][outer_of(c)] = Arithmetic::factor(values_[c][i]);
+      }
     }
   }
 
@@ -154,19 +165,6 @@ class Fetch {
   float values_[kChunks][kChunk];
 };
 
-// sums += left[kInner, 4 from row] right[kInner, 4 from column]
-template <int kRows, int kColumns>
-__device__ void multiply_add(const float (&left)[kInner][kRows], const float (&right)[kInner][kColumns], int row,
-                             int column, float (&sums)[kSide][kSide]) {
-  for (int k = 0; k < kInner; ++k) {
-    const auto a = *reinterpret_cast<const Pack<float, kSide>*>(&left[k][row]);
-    const auto b = *reinterpret_cast<const Pack<float, kSide>*>(&right[k][column]);
-    for (int i = 0; i < kSide; ++i) {
-      for (int j = 0; j < kSide; ++j) sums[i][j] = fmaf(a.at[i], b.at[j], sums[i][j]);
-    }
-  }
-}
-
 // Adds the sums of all parts to those of the first one, in order.
 template <typename Tile>
 __device__ void add_parts(float (&sums)[kSide][kSide], int part, int thread, typename Tile::Memory& memory) {
@@ -174,14 +172,17 @@ __device__ void add_parts(float (&sums)[kSide][kSide], int part, int thread, typ
     auto* const all = reinterpret_cast<Pack<float, kSide>*>(&memory);  // [part, row, thread]
     constexpr int kOfPart = kSide * Tile::kThreadsOfPart;
     __syncthreads();  // the memory has been read
+#pragma unroll
     for (int i = 0; i < kSide; ++i) {
       all[part * kOfPart + i * Tile::kThreadsOfPart + thread] = *reinterpret_cast<const Pack<float, kSide>*>(sums[i]);
     }
     __syncthreads();
     if (part != 0) return;
     for (int other = 1; other < Tile::kParts; ++other) {
+#pragma unroll
       for (int i = 0; i < kSide; ++i) {
         const Pack<float, kSide> of_other = all[other * kOfPart + i * Tile::kThreadsOfPart + thread];
+#pragma unroll
         for (int j = 0; j < kSide; ++j) sums[i][j] += of_other.at[j];
       }
     }
@@ -198,16 +199,20 @@ __device__ bool add_slices(float (&sums)[kSide][kSide], int tile, int slice, boo
     return ((std::int64_t{of_slice} * cut.tiles + tile) * kSide + i) * Tile::kThreadsOfPart + thread;
   };
   if (holds) {
+#pragma unroll
     for (int i = 0; i < kSide; ++i) all[place(slice, i)] = *reinterpret_cast<const Pack<float, kSide>*>(sums[i]);
   }
   if (!is_last_block(slices.arrivals + tile, static_cast<unsigned>(cut.slices))) return false;
   if (!holds) return true;
+#pragma unroll
   for (int i = 0; i < kSide; ++i) {
     Pack<float, kSide> sum = all[place(0, i)];
     for (int other = 1; other < cut.slices; ++other) {
       const Pack<float, kSide> of_other = all[place(other, i)];
+#pragma unroll
       for (int j = 0; j < kSide; ++j) sum.at[j] += of_other.at[j];
     }
+#pragma unroll
     for (int j = 0; j < kSide; ++j) sums[i][j] = sum.at[j];
   }
   return true;
@@ -219,26 +224,26 @@ __device__ void multiply_tile(const Left& left, const Right& right, const Result
                               const SliceMemory& slices, int block, typename Tile::Memory& memory) {
   constexpr int kThreadsOfPart = Tile::kThreadsOfPart;
   constexpr int kTurn = Tile::kParts * kInner;
-  constexpr int kRowGroups = Tile::kRows / kSide;
+  using Arithmetic = typename Tile::Arithmetic;
   const int part = static_cast<int>(threadIdx.x) / kThreadsOfPart;
   const int thread = static_cast<int>(threadIdx.x) % kThreadsOfPart;
   const int tile = block % cut.tiles;
   const int slice = block / cut.tiles;
   const int first_row = tile % cut.row_tiles * Tile::kRows;
   const int first_column = tile / cut.row_tiles * Tile::kColumns;
-  const int row = thread % kRowGroups * kSide;  // in the tile
-  const int column = thread / kRowGroups * kSide;
+  const int row = row_of<Tile>(thread);
+  const int column = column_of<Tile>(thread);
   const int begin = slice * cut.inner_of_slice;
   const int end = std::min(begin + cut.inner_of_slice, cut.inner);
 
   Fetch<Left, Tile::kRows, kThreadsOfPart> of_left(left, first_row, cut.rows, thread);
   Fetch<Right, Tile::kColumns, kThreadsOfPart> of_right(right, first_column, cut.columns, thread);
-  alignas(16) float sums[kSide][kSide] = {};
+  typename Arithmetic::template Sums<Tile> products;
   int now = 0;
   of_left.read(begin + part * kInner, end);
   of_right.read(begin + part * kInner, end);
-  of_left.write(memory.left[now][part]);
-  of_right.write(memory.right[now][part]);
+  of_left.template write<Arithmetic>(memory.left[now][part]);
+  of_right.template write<Arithmetic>(memory.right[now][part]);
   __syncthreads();
   for (int k = begin; k < end; k += kTurn) {
     const int next = k + kTurn;
@@ -246,13 +251,15 @@ __device__ void multiply_tile(const Left& left, const Right& right, const Result
       of_left.read(next + part * kInner, end);
       of_right.read(next + part * kInner, end);
     }
-    multiply_add(memory.left[now][part], memory.right[now][part], row, column, sums);
+    products.add(memory.left[now][part], memory.right[now][part], thread);
     if (next >= end) break;
     now = 1 - now;
-    of_left.write(memory.left[now][part]);
-    of_right.write(memory.right[now][part]);
+    of_left.template write<Arithmetic>(memory.left[now][part]);
+    of_right.template write<Arithmetic>(memory.right[now][part]);
     __syncthreads();
   }
+  alignas(16) float sums[kSide][kSide];
+  products.collect(sums, part, thread, reinterpret_cast<float*>(&memory));
   add_parts<Tile>(sums, part, thread, memory);
   const bool holds = part == 0;
   if (!add_slices<Tile>(sums, tile, slice, holds, thread, cut, slices)) return;

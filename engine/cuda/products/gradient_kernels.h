@@ -1,15 +1,20 @@
+// The kernels of a convolution's gradients, for products of type T in memory (image_operands.h).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
 #include "engine/base/error.h"
 #include "engine/cuda/products/convolution_products.h"
 #include "engine/cuda/products/convolution_tiles.h"
 
 namespace arbalest::engine::cuda {
 
-namespace {
-
 // Everything about one of the two products.
 template <typename TileOf, typename LeftOf, typename RightOf, typename ResultOf>
 struct Product {
   using Tile = TileOf;
+  using Left = LeftOf;
 
   LeftOf left;
   RightOf right;
@@ -26,25 +31,23 @@ struct Product {
   }
 };
 
-template <typename Tile, typename Reading>
-using WeightProduct =
-    Product<Tile, GradientRows<Reading::kChunk, Reading::kLanesAlongInner>,
-            PatchColumns<Reading::kChunk, Reading::kLanesAlongInner>, WeightResult>;
+template <typename T, typename Tile, typename Reading>
+using WeightProduct = Product<Tile, GradientRows<T, Reading::kChunk, Reading::kLanesAlongInner>,
+                              PatchColumns<T, Reading::kChunk, Reading::kLanesAlongInner>, WeightResult>;
 
-template <typename Tile, typename Reading>
-using InputProduct =
-    Product<Tile, GradientPatchRows<Reading::kChunk, Reading::kLanesAlongInner>,
-            WeightColumns<std::min(Reading::kChunk, kLongestPadded), false>, ImageResult>;
+template <typename T, typename Tile, typename Reading>
+using InputProduct = Product<Tile, GradientPatchRows<T, Reading::kChunk, Reading::kLanesAlongInner>,
+                             WeightColumns<T, std::min(Reading::kChunk, kLongestPadded), false>, ImageResult<T>>;
 
 template <typename Of>
-__device__ void multiply(const Of& of, int block, typename Of::Tile::Memory& memory) {
+__device__ void compute(const Of& of, int block, typename Of::Tile::Memory& memory) {
   multiply_tile<typename Of::Tile>(of.left, of.right, of.result, of.cut, of.slices, block, memory);
 }
 
 template <typename Of>
 __device__ void compute_one(const Of of) {
   __shared__ typename Of::Tile::Memory memory;
-  multiply(of, static_cast<int>(blockIdx.x), memory);
+  compute(of, static_cast<int>(blockIdx.x), memory);
 }
 
 // The first blocks compute one product, and the others the other one.
@@ -58,22 +61,22 @@ __device__ void compute_both(const First first, const Second second) {
   const int block = static_cast<int>(blockIdx.x);
   const int blocks_of_first = first.cut.tiles * first.cut.slices;
   if (block < blocks_of_first) {
-    multiply(first, block, memory.of_first);
+    compute(first, block, memory.of_first);
   } else {
-    multiply(second, block - blocks_of_first, memory.of_second);
+    compute(second, block - blocks_of_first, memory.of_second);
   }
 }
 
 // Rare extents, of which neither product can read several numbers at once.
-bool is_narrow(const ConvolutionSizes& sizes) { return sizes.columns.output < 3 || sizes.filters < 3; }
+inline bool is_narrow(const ConvolutionSizes& sizes) { return sizes.columns.output < 3 || sizes.filters < 3; }
 
 // Returns body(tile, reading, cut).
-template <typename Body>
+template <typename Arithmetic, typename Body>
 auto with_product_of_weights(const ConvolutionSizes& sizes, const Body& body) {
   // With a column for the bias, whether there is one or not, so that the cut does not depend on it.
   const ProductExtents extents{sizes.filters, std::int64_t{sizes.taps()} * sizes.channels + 1};
-  return with_reading_of_pixels(is_narrow(sizes), sizes.output.pixel, [&](auto reading) {
-    return with_tile_of_weights(extents, [&](auto tile) {
+  return with_reading_of_pixels<Arithmetic>(is_narrow(sizes), sizes.output.pixel, [&](auto reading) {
+    return with_tile_of_weights<Arithmetic>(extents, [&](auto tile) {
       const std::int64_t inner =
           std::int64_t{sizes.images} * sizes.rows.output * padded_to_chunks<reading.kChunk>(sizes.columns.output);
       return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
@@ -81,10 +84,10 @@ auto with_product_of_weights(const ConvolutionSizes& sizes, const Body& body) {
   });
 }
 
-template <typename Body>
+template <typename Arithmetic, typename Body>
 auto with_product_of_input(const ConvolutionSizes& sizes, const Body& body) {
   const ProductExtents extents{sizes.input_pixels(), sizes.channels};
-  return with_tile_of_images(extents, [&](auto tile) {
+  return with_tile_of_images<Arithmetic>(extents, [&](auto tile) {
     return with_reading_of_lines<decltype(tile)>(
         is_narrow(sizes), sizes.filters, sizes.output.channel, [&](auto reading) {
           const std::int64_t inner = std::int64_t{sizes.taps()} * padded_to_chunks<reading.kChunk>(sizes.filters);
@@ -93,26 +96,29 @@ auto with_product_of_input(const ConvolutionSizes& sizes, const Body& body) {
   });
 }
 
+template <typename Arithmetic>
 std::size_t weight_scratch_bytes(const ConvolutionSizes& sizes) {
-  return with_product_of_weights(
+  return with_product_of_weights<Arithmetic>(
       sizes, [](auto tile, auto, const ProductCut& cut) { return slice_bytes<decltype(tile)>(cut); });
 }
 
-OutputGradient gradient_before_activation(const ConvolutionGradients& of) {
-  if (!of.activation.has_value()) return {of.output_gradient, nullptr};
-  return {of.output_gradient, of.output, *of.activation};
+template <typename T>
+OutputGradient<T> gradient_before_activation(const ConvolutionGradients& of) {
+  const auto* gradient = static_cast<const T*>(of.output_gradient);
+  if (!of.activation.has_value()) return {gradient, nullptr};
+  return {gradient, static_cast<const T*>(of.output), *of.activation};
 }
 
-template <typename Tile, typename Reading>
-WeightProduct<Tile, Reading> weight_product(const ConvolutionSizes& sizes, const ConvolutionGradients& of,
-                                            const ProductCut& cut, const StreamContext& context) {
+template <typename T, typename Tile, typename Reading>
+WeightProduct<T, Tile, Reading> weight_product(const ConvolutionSizes& sizes, const ConvolutionGradients& of,
+                                               const ProductCut& cut, const StreamContext& context) {
   const int row = padded_to_chunks<Reading::kChunk>(sizes.columns.output);
-  WeightProduct<Tile, Reading> product;
-  static_cast<OutputGradient&>(product.left) = gradient_before_activation(of);
+  WeightProduct<T, Tile, Reading> product;
+  static_cast<OutputGradient<T>&>(product.left) = gradient_before_activation<T>(of);
   product.left.sizes = sizes;
   product.left.pixels = PixelNumbers(sizes.rows.output, row);
   product.left.in_words = Reading::kChunk > 1 && row == sizes.columns.output && sizes.output.pixel == 1;
-  product.right.images = of.input;
+  product.right.images = static_cast<const T*>(of.input);
   product.right.sizes = sizes;
   product.right.pixels = product.left.pixels;
   product.right.taps = TapNumbers(sizes.channels, sizes.columns.kernel);
@@ -128,34 +134,35 @@ WeightProduct<Tile, Reading> weight_product(const ConvolutionSizes& sizes, const
 }
 
 // Its slices meet behind those of the other product.
-template <typename Tile, typename Reading>
-InputProduct<Tile, Reading> input_product(const ConvolutionSizes& sizes, const ConvolutionGradients& of,
-                                          const ProductCut& cut, const StreamContext& context) {
+template <typename T, typename Tile, typename Reading>
+InputProduct<T, Tile, Reading> input_product(const ConvolutionSizes& sizes, const ConvolutionGradients& of,
+                                             const ProductCut& cut, const StreamContext& context) {
   constexpr int kChunk = Reading::kChunk;
   const int lines = padded_to_chunks<kChunk>(sizes.filters);
-  InputProduct<Tile, Reading> product;
-  static_cast<OutputGradient&>(product.left) = gradient_before_activation(of);
+  InputProduct<T, Tile, Reading> product;
+  static_cast<OutputGradient<T>&>(product.left) = gradient_before_activation<T>(of);
   product.left.sizes = sizes;
   product.left.pixels = PixelNumbers(sizes.rows.input, sizes.columns.input);
   product.left.taps = TapNumbers(lines, sizes.columns.kernel);
   product.left.row_stride = Divisor(sizes.rows.stride);
   product.left.column_stride = Divisor(sizes.columns.stride);
   product.left.in_words = kChunk > 1 && lines == sizes.filters && sizes.output.channel == 1;
-  product.right.weights = of.weights;
+  product.right.weights = static_cast<const T*>(of.weights);
   product.right.taps = product.left.taps;
   product.right.outer_step = sizes.weights.channel;
   product.right.inner_step = sizes.weights.filter;
   product.right.tap_step = sizes.weights.tap;
   product.right.lines = sizes.filters;
-  product.result.images = of.input_gradient;
-  product.result.addend = of.addend;
+  product.result.images = static_cast<T*>(of.input_gradient);
+  product.result.addend = static_cast<const T*>(of.addend);
   product.result.steps = sizes.input;
   product.result.pixels = Divisor(std::int64_t{sizes.rows.input} * sizes.columns.input);
   product.result.rows = cut.rows;
   product.result.columns = cut.columns;
   product.cut = cut;
-  product.slices = {static_cast<float*>(of.scratch) + weight_scratch_bytes(sizes) / sizeof(float),
-                    context.arrivals + kMostSlicedTiles};
+  product.slices = {
+      static_cast<float*>(of.scratch) + weight_scratch_bytes<typename Tile::Arithmetic>(sizes) / sizeof(float),
+      context.arrivals + kMostSlicedTiles};
   return product;
 }
 
@@ -166,33 +173,35 @@ void launch_one(const Of& of, const StreamContext& context) {
 
 template <typename First, typename Second>
 void launch_both(const First& first, const Second& second, const StreamContext& context) {
-  launch<compute_both<First, Second>>(first.cut.blocks() + second.cut.blocks(), context.stream, first, second);
+  using Pixels = typename First::Left;
+  using Lines = typename Second::Left;
+  if constexpr (Pixels::kChunk == 1 && Lines::kChunk == 1) {
+    launch_one(first, context);
+    launch_one(second, context);
+  } else if constexpr (Pixels::kChunk > 1 && Lines::kChunk > 1 && Pixels::kLanesAlongInner != Lines::kLanesAlongInner) {
+    launch<compute_both<First, Second>>(first.cut.blocks() + second.cut.blocks(), context.stream, first, second);
+  } else {
+    fail(ErrorKind::kInternal, "the gradients of a convolution are read in two memory orders");
+  }
 }
 
-}  // namespace
-
-std::size_t gradient_scratch_bytes(const ConvolutionSizes& sizes, bool with_input_gradient) {
-  const std::size_t of_weights = weight_scratch_bytes(sizes);
+template <typename Arithmetic>
+std::size_t gradient_bytes(const ConvolutionSizes& sizes, bool with_input_gradient) {
+  const std::size_t of_weights = weight_scratch_bytes<Arithmetic>(sizes);
   if (!with_input_gradient) return of_weights;
-  return of_weights + with_product_of_input(sizes, [](auto tile, auto, const ProductCut& cut) {
+  return of_weights + with_product_of_input<Arithmetic>(sizes, [](auto tile, auto, const ProductCut& cut) {
            return slice_bytes<decltype(tile)>(cut);
          });
 }
 
-void enqueue_gradients(const ConvolutionSizes& sizes, const ConvolutionGradients& of, const StreamContext& context) {
-  with_product_of_weights(sizes, [&](auto weight_tile, auto pixels, const ProductCut& weight_cut) {
-    const auto weights = weight_product<decltype(weight_tile), decltype(pixels)>(sizes, of, weight_cut, context);
+template <typename T, typename Arithmetic>
+void enqueue_gradients_of(const ConvolutionSizes& sizes, const ConvolutionGradients& of, const StreamContext& context) {
+  with_product_of_weights<Arithmetic>(sizes, [&](auto weight_tile, auto pixels, const ProductCut& weight_cut) {
+    const auto weights = weight_product<T, decltype(weight_tile), decltype(pixels)>(sizes, of, weight_cut, context);
     if (of.input_gradient == nullptr) return launch_one(weights, context);
-    with_product_of_input(sizes, [&](auto tile, auto lines, const ProductCut& cut) {
-      const auto input = input_product<decltype(tile), decltype(lines)>(sizes, of, cut, context);
-      if constexpr (pixels.kChunk == 1 && lines.kChunk == 1) {
-        launch_one(weights, context);
-        launch_one(input, context);
-      } else if constexpr (pixels.kChunk > 1 && lines.kChunk > 1 && pixels.kLanesAlongInner != lines.kLanesAlongInner) {
-        launch_both(weights, input, context);
-      } else {
-        fail(ErrorKind::kInternal, "the gradients of a convolution are read in two memory orders");
-      }
+    with_product_of_input<Arithmetic>(sizes, [&](auto tile, auto lines, const ProductCut& cut) {
+      const auto input = input_product<T, decltype(tile), decltype(lines)>(sizes, of, cut, context);
+      launch_both(weights, input, context);
     });
   });
 }
