@@ -27,9 +27,9 @@ int LearnerPool::threads_for(int count) const {
   return most_threads_ > 0 ? std::min(threads, most_threads_) : threads;
 }
 
-int LearnerPool::team_for(int count) const {
+int LearnerPool::team_for(int count, int team) const {
   if (!device_.takes_teams()) return 1;
-  for (int size = std::min(options_.team, count); size > 1; --size) {
+  for (int size = std::min(team > 0 ? team : options_.team, count); size > 1; --size) {
     if (count % size == 0) return size;
   }
   return 1;
@@ -58,9 +58,9 @@ void LearnerPool::create() {
   active().grow(count_, options_, shared_vectors());
 }
 
-void LearnerPool::prepare(int count) {
+void LearnerPool::prepare(int count, int team) {
   ARBALEST_CHECK(count > 0);
-  const GroupKey key = key_for(count);
+  const GroupKey key = key_for(count, team);
   const auto found = groups_.find(key);
   if (found != groups_.end()) {
     found->second->grow(count, options_, shared_vectors());
@@ -84,8 +84,8 @@ void LearnerPool::activate(int count) {
   count_ = count;
 }
 
-void LearnerPool::keep(int count) {
-  const GroupKey key = key_for(count);
+void LearnerPool::keep(int count, int team) {
+  const GroupKey key = key_for(count, team);
   std::erase_if(groups_, [&](const auto& entry) { return entry.second.get() != active_ && entry.first != key; });
   for (const auto& [of, group] : groups_) {
     group->shrink(std::max(group.get() == active_ ? count_ : 0, of == key ? count : 0));

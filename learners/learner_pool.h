@@ -31,19 +31,22 @@ class LearnerPool {
 
   // These change the number of learners.
   //
-  // prepare(count) makes the plans and learners that `count` learners need and that do not exist. It throws
-  // kOutOfMemory and then has made nothing.
+  // prepare(count, team) makes the plans and learners that `count` learners need and that do not exist. It throws
+  // kOutOfMemory and then has made nothing. `team`: as for set_team(); 0: as it is.
   //
   // activate(count) makes `count` prepared learners the active ones. The caller must then set their weights and
   // optimizer state. No learner may have work under way. Previous learners stay allocated but idle, because a search
   // may come back to them.
   //
-  // keep(count) frees all learners except the active ones and those needed for `count`.
+  // keep(count, team) frees all learners except the active ones and those needed for `count`.
   //
   // prepare() and keep() may run on another thread, one at a time, while the active learners train.
-  void prepare(int count);
+  void prepare(int count, int team = 0);
   void activate(int count);
-  void keep(int count);
+  void keep(int count, int team = 0);
+  // From the next activate() on, teams have the largest size up to `most` that divides the number of learners; at first
+  // that is PoolOptions::team.
+  void set_team(int most) noexcept { options_.team = most; }
   void release_idle() { keep(count_); }
 
   engine::Device& device() const noexcept { return device_; }
@@ -60,8 +63,8 @@ class LearnerPool {
   void limit_threads(int most) noexcept { most_threads_ = most; }
   // Threads of each of `count` learners. Learner counts with equal threads per learner share their learners.
   int threads_for(int count) const;
-  // Learners of each team, if there are `count` learners: the largest number up to PoolOptions::team that divides it.
-  int team_for(int count) const;
+  // Learners of each team, if there are `count` learners. `team`: as for prepare().
+  int team_for(int count, int team = 0) const;
   // Whether learners of one number may be among those of the other: their threads and their teams are alike.
   bool share_learners(int count, int other) const { return key_for(count) == key_for(other); }
   // The devices of a split model, which must run their mini-batches together; null if the model is not split.
@@ -87,7 +90,7 @@ class LearnerPool {
   };
 
   LearnerGroup& active() const { return *active_; }
-  GroupKey key_for(int count) const { return {threads_for(count), team_for(count)}; }
+  GroupKey key_for(int count, int team = 0) const { return {threads_for(count), team_for(count, team)}; }
   SharedVectors shared_vectors() const;
   std::size_t evaluation_weights_bytes() const;
   std::size_t rounded_evaluation_weights_bytes() const;

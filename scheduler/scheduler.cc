@@ -207,6 +207,30 @@ void Scheduler::regroup(const sma::Options& synchronization, std::span<const int
   if (keeps_state) round_->take_over_state();
 }
 
+void Scheduler::change_teams() {
+  evaluation_.forget_statistics();  // the copies' events belong to streams that may go
+  settle();
+  TrainingState position;
+  round_->save_position(position);
+  const sma::Options same = round_->options();  // which ends with its round
+  const std::vector<Learner*> before(replicas_.all().begin(), replicas_.all().end());
+  std::vector<int> counts;
+  for (const auto& pool : replicas_.pools()) counts.push_back(pool->count());
+  round_.reset();
+  replicas_.activate(counts);
+  couple(same);
+  round_->restore_position(position);
+  for (std::size_t j = 0; j < before.size(); ++j) {
+    Learner& learner = replicas_[j];
+    learner.assign(before[j]->weights(), {}, learners::OptimizerState::kKeep);
+    for (std::size_t slot = 0; slot < learner.state().size(); ++slot) {
+      learner.assign_state(slot, before[j]->state()[slot].values, {});
+    }
+    learner.continue_from(before[j]->steps());
+  }
+  settle();  // the learners before may be freed now
+}
+
 std::vector<dataflow::NamedTensor> Scheduler::snapshot(Statistics statistics) {
   abandon();
   evaluation_.refresh(*round_, statistics);

@@ -120,6 +120,10 @@ class Scheduler {
   // momentum. The sequence of mini-batches continues; pull and learning rate follow from the new number. Call only when
   // drained, and only if Options::may_resize. The ring must have enough slots (needed_ring_slots).
   void resize(std::span<const int> learners);
+  // From the next iteration on, the same learners train in other teams (LearnerPool::set_team), which must be prepared.
+  // Their weights and optimizer state are copied on the devices, and all else stays, so later iterations are the same
+  // as without the call. Call only when drained. Not under schemes with a server or shared weights.
+  void change_teams();
   // Switches to `synchronization`, one of Options::switches, from the next iteration on. `scaling`: how the learning
   // rate then scales with the number of learners. The model becomes the central model and the weights of every learner.
   // The optimizers' state is kept if the scheme says so (sma::Options::keeps_state_at_switch) and the number of

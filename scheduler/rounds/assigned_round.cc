@@ -42,13 +42,13 @@ std::optional<sma::AveragingTicket> AssignedRound::gather() {
       [&](std::size_t p) { return central().mean(p); });
 }
 
-void AssignedRound::save(TrainingState& state) const {
-  AveragedRound::save(state);
+void AssignedRound::save_position(TrainingState& state) const {
+  AveragedRound::save_position(state);
   state.steps_left = steps_left_;
 }
 
-void AssignedRound::restore(const TrainingState& state) {
-  AveragedRound::restore(state);
+void AssignedRound::restore_position(const TrainingState& state) {
+  AveragedRound::restore_position(state);
   steps_left_ = state.steps_left;
 }
 

@@ -17,8 +17,8 @@ class AssignedRound final : public AveragedRound {
   const float* model(std::size_t pool) const override {
     return is_between_rounds() ? central().present(pool) : central().mean(pool);
   }
-  void save(TrainingState& state) const override;
-  void restore(const TrainingState& state) override;
+  void save_position(TrainingState& state) const override;
+  void restore_position(const TrainingState& state) override;
 
  private:
   const float* hidden_central() const override { return is_between_rounds() ? nullptr : central().present(0); }

@@ -18,15 +18,21 @@ void AveragedRound::save(TrainingState& state) const {
     return first.training_plan().parameters().to_canonical(first.device(), vector, dataflow::VectorPart::kAll,
                                                            std::move(memory));
   };
-  state.steps_left = 0;
-  state.last_learning_rate = outer_.last_learning_rate();
+  save_position(state);
   state.central = read(std::move(state.central), hidden_central());
   state.central_before = read(std::move(state.central_before), central().other(0));
   state.velocity = read(std::move(state.velocity), central().velocity(0));
 }
 
+void AveragedRound::save_position(TrainingState& state) const {
+  state.steps_left = 0;
+  state.last_learning_rate = outer_.last_learning_rate();
+}
+
+void AveragedRound::restore_position(const TrainingState& state) { outer_.continue_from(state.last_learning_rate); }
+
 void AveragedRound::restore(const TrainingState& state) {
-  outer_.continue_from(state.last_learning_rate);
+  restore_position(state);
   if (state.central_before.empty()) return;
   for (std::size_t p = 0; p < replicas().pools().size(); ++p) {
     if (!state.central.empty()) to_device(replicas(), p, state.central, central().present(p));

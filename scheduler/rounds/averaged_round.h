@@ -11,6 +11,8 @@ class AveragedRound : public Round {
   bool compare_copies() override { return synchronizer().compare_central(); }
   void save(TrainingState& state) const override;
   void restore(const TrainingState& state) override;
+  void save_position(TrainingState& state) const override;
+  void restore_position(const TrainingState& state) override;
 
  protected:
   AveragedRound(const sma::Options& options, const RoundContext& context);

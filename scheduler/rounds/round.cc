@@ -57,9 +57,13 @@ bool Round::measure(sma::GradientVariance& variance) {
   return is_measured;
 }
 
-void Round::save(TrainingState& state) const {
+void Round::save_position(TrainingState& state) const {
   state.steps_left = 0;
   state.last_learning_rate = 0.0F;
+}
+
+void Round::save(TrainingState& state) const {
+  save_position(state);
   state.central.clear();
   state.central_before.clear();
   state.velocity.clear();

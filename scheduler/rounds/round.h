@@ -96,7 +96,10 @@ class Round {
   // Sets the parts of `state` that only this mode has: position within the round, vectors of the central model.
   // After gather(), without work under way.
   virtual void save(TrainingState& state) const;
-  virtual void restore(const TrainingState& /*state*/) {}
+  virtual void restore(const TrainingState& state) { restore_position(state); }
+  // The part of these that is no vector.
+  virtual void save_position(TrainingState& state) const;
+  virtual void restore_position(const TrainingState& /*state*/) {}
 
  protected:
   Round(const sma::Options& options, const RoundContext& context) : options_(options), context_(context) {}

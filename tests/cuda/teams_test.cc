@@ -179,6 +179,37 @@ TEST_CASE("a change of learners finds teams of the largest size that divides the
   check_equal(trained(4), trained(1));
 }
 
+TEST_CASE("a change of teams alone changes no byte with any scheme, within rounds and between them", "[training]") {
+  const bool uses_adam = GENERATE(false, true);
+  const auto trained = [](const RigOptions& options, const std::vector<int>& teams) {
+    use_gpus(1);
+    Trained result;
+    TrainingRig rig(options);
+    learners::LearnerPool& pool = *rig.pools().front();
+    for (const int team : teams) {
+      if (pool.team_for(pool.count()) != team) {
+        pool.prepare(pool.count(), team);
+        pool.set_team(team);
+        rig.scheduler().change_teams();
+        pool.release_idle();
+      }
+      CHECK(pool.teams().front()->size() == static_cast<std::size_t>(team));
+      result.loss += rig.run(3).sums.loss();
+    }
+    result.evaluation = rig.scheduler().evaluate(rig.test_ring());
+    result.weights = model_weights(rig);
+    return result;
+  };
+  for (const sma::Options& scheme : team_schemes()) {
+    INFO(name_of(scheme));
+    RigOptions options = options_on({"cuda:0"}, {4});
+    options.layers = normalized_network();
+    options.synchronization = scheme;
+    if (uses_adam) options.rule = engine::AdamW{};
+    check_equal(trained(options, {1, 4, 2, 1}), trained(options, {1, 1, 1, 1}));
+  }
+}
+
 TEST_CASE("a state that teams saved goes on in teams of another size", "[training]") {
   use_gpus(1);
   RigOptions options = options_on({"cuda:0"}, {4});
