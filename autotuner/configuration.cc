@@ -49,12 +49,20 @@ std::vector<Configuration> common_counts(std::span<const std::vector<Configurati
   return common;
 }
 
+std::vector<Configuration> in_teams(std::vector<Configuration> space, int team) {
+  std::erase_if(space, [&](const Configuration& c) { return c.learners % team != 0; });
+  for (Configuration& c : space) c.team = team;
+  return space;
+}
+
 const Configuration& nearest(const std::vector<Configuration>& space, int learners) {
   return *std::ranges::min_element(space, {}, [&](const Configuration& c) { return std::abs(c.learners - learners); });
 }
 
 std::string describe(const Configuration& configuration) {
   const char* plural = configuration.learners == 1 ? "" : "s";
+  if (configuration.team > 1)
+    return fmt::format("{} learners in teams of {}", configuration.learners, configuration.team);
   if (configuration.threads == 1) return fmt::format("{} learner{}", configuration.learners, plural);
   return fmt::format("{} learner{} of {} threads", configuration.learners, plural, configuration.threads);
 }

@@ -1,4 +1,5 @@
-// The tuner's choices: how many learners a device trains, and on how many threads each of them computes.
+// The tuner's choices: how many learners a device trains, on how many threads each of them computes, and how many of
+// them share a stream of a GPU.
 #pragma once
 
 #include <span>
@@ -10,6 +11,7 @@ namespace arbalest::autotuner {
 struct Configuration {
   int learners = 1;  // per device
   int threads = 1;   // per learner; 1 on a GPU
+  int team = 1;      // learners that train together on one stream, a divisor of `learners`; 1 on a CPU
 
   bool operator==(const Configuration&) const = default;
 };
@@ -35,10 +37,13 @@ std::vector<Configuration> counts_of_cores(const Bounds& bounds, int cores);
 // Returns the counts that are in the spaces of all devices, with the first space's threads.
 std::vector<Configuration> common_counts(std::span<const std::vector<Configuration>> spaces);
 
+// Returns the configurations whose learners can be divided into teams of this size, in such teams.
+std::vector<Configuration> in_teams(std::vector<Configuration> space, int team);
+
 // Returns the configuration with the nearest count. The space must not be empty.
 const Configuration& nearest(const std::vector<Configuration>& space, int learners);
 
-// "4 learners", "1 learner of 4 threads".
+// "4 learners", "1 learner of 4 threads", "4 learners in teams of 2".
 std::string describe(const Configuration& configuration);
 
 }  // namespace arbalest::autotuner

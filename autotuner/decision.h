@@ -47,6 +47,7 @@ struct Evidence {
 };
 
 struct Decision {
+  // Of learners or, if their number stays, of teams.
   Action action = Action::kKeep;
   Configuration from;
   Configuration to;    // equals `from` if kKeep

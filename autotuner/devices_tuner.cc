@@ -22,6 +22,15 @@ std::vector<Configuration> common_space(const std::vector<DeviceKind>& kinds) {
   return common_counts(spaces);
 }
 
+// With teams there is one kind.
+std::vector<DeviceKind> in_teams_of(std::vector<DeviceKind> kinds, const std::optional<TeamOptions>& teams) {
+  if (!teams) return kinds;
+  if (kinds.size() != 1) throw std::invalid_argument("only devices of one kind are tuned to a size of teams");
+  std::vector<Configuration> space = in_teams(kinds.front().space, teams->guess);
+  if (!space.empty()) kinds.front().space = std::move(space);
+  return kinds;
+}
+
 TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds) {
   options.devices = 0;
   for (const DeviceKind& kind : kinds) options.devices += kind.devices;
@@ -31,12 +40,14 @@ TunerOptions for_all(TunerOptions options, const std::vector<DeviceKind>& kinds)
 }  // namespace
 
 DevicesTuner::DevicesTuner(const TunerOptions& options, std::vector<DeviceKind> kinds, const std::vector<int>& guesses,
-                           Extent extent)
+                           Extent extent, const std::optional<TeamOptions>& teams)
     : options_(options),
-      kinds_(std::move(kinds)),
+      kinds_(in_teams_of(kinds, teams)),
       tuner_(for_all(options, kinds_), common_space(kinds_),
              guesses.empty() ? std::nullopt : std::optional(guesses.front()), extent),
-      turns_left_(kinds_.size() > 1 ? static_cast<int>(kinds_.size()) : 0) {
+      turns_left_(kinds_.size() > 1 ? static_cast<int>(kinds_.size()) : 0),
+      teams_(teams),
+      without_teams_(teams ? std::move(kinds.front().space) : std::vector<Configuration>{}) {
   if (!guesses.empty() && guesses.size() != kinds_.size())
     throw std::invalid_argument("a guess for each kind, or none");
   if (std::ranges::adjacent_find(guesses, std::ranges::not_equal_to{}) == guesses.end()) {
@@ -51,24 +62,34 @@ DevicesTuner::DevicesTuner(const TunerOptions& options, std::vector<DeviceKind> 
 std::optional<DevicesDecision> DevicesTuner::add(std::int64_t tasks, std::int64_t examples, double seconds,
                                                  const ProcessorUse& processor) {
   if (turn_is_over_) take_next_turn();
+  if (team_search_ && team_search_->has_ended()) end_team_search();
+  if (team_search_) {
+    if (!team_search_->has_begun()) return carry_teams(team_search_->begin());
+    const std::optional<Decision> step = team_search_->add(tasks, examples, seconds, processor);
+    return step ? std::optional(carry_teams(*step)) : std::nullopt;
+  }
   const std::optional<Decision> step = tuner_.add(tasks, examples, seconds, processor);
   if (!step) return std::nullopt;
   return carry(*step);
 }
 
 DevicesDecision DevicesTuner::out_of_memory() {
+  if (team_search_ && team_search_->has_begun()) return carry_teams(team_search_->out_of_memory());
+  team_search_.reset();
   if (turn_is_over_) {
     turn_is_over_ = false;
     ++turns_left_;
   }
   const Decision back = tuner_.out_of_memory();
   if (turn_) kinds_[*turn_].space = tuner_.space();
+  std::erase_if(without_teams_, [&](const Configuration& c) { return c.learners > tuner_.space().back().learners; });
   return carry(back);
 }
 
 void DevicesTuner::set_efficiency(const Efficiency& efficiency) {
   efficiency_ = efficiency;
   tuner_.set_efficiency(efficiency);
+  if (team_search_) team_search_->set_objective(tuner_.objective());
 }
 
 std::vector<Configuration> DevicesTuner::beside_others(int learners) const {
@@ -83,7 +104,7 @@ DevicesDecision DevicesTuner::carry(const Decision& step) {
   present_ = beside_others(step.to.learners);
   DevicesDecision decision{.step = step, .to = present_};
   if (!step.done || kinds_.size() == 1) {
-    decision.done = step.done;
+    decision.done = step.done && !needs_team_search(step);
     return decision;
   }
   if (rests_ && step.to.learners != began_with_) turns_left_ = static_cast<int>(kinds_.size()) - 1;
@@ -92,6 +113,31 @@ DevicesDecision DevicesTuner::carry(const Decision& step) {
   if (turn_is_over_) --turns_left_;
   rests_ = decision.done = !turn_is_over_;
   return decision;
+}
+
+bool DevicesTuner::needs_team_search(const Decision& step) {
+  if (!teams_ || std::exchange(follows_teams_, false)) return false;
+  TunerOptions options = for_all(options_, kinds_);
+  options.search.objective = tuner_.objective();
+  const TeamLimits limits{.most_learners = without_teams_.back().learners, .most_at_once = teams_->most_at_once};
+  team_search_.emplace(options, limits, *tuner_.curve().find(step.to.learners));
+  if (!team_search_->has_work()) team_search_.reset();
+  return team_search_.has_value();
+}
+
+DevicesDecision DevicesTuner::carry_teams(const Decision& step) {
+  present_ = {step.to};
+  return {.step = step, .to = present_, .done = step.done && !team_turn_lasts()};
+}
+
+void DevicesTuner::end_team_search() {
+  const TeamSearch search = *std::exchange(team_search_, std::nullopt);
+  earlier_turns_were_quiet_ = is_quiet() && search.is_quiet();
+  if (!search.has_changed()) return tuner_.settle();
+  kinds_.front().space = in_teams(without_teams_, search.best().team);
+  tuner_ = Tuner(for_all(options_, kinds_), kinds_.front().space, search.best().learners, Extent::kAround);
+  if (efficiency_) tuner_.set_efficiency(*efficiency_);
+  follows_teams_ = true;
 }
 
 void DevicesTuner::take_next_turn() {

@@ -111,6 +111,17 @@ std::string explain_disturbance(const QuietWindows& quiet) {
       100.0 * quiet.all().lost_share());
 }
 
+std::string explain_team_probe(const Point& best, const Configuration& next, const Objective& objective) {
+  return fmt::format("{}, the most so far: trying {}", reached(best, objective), describe(next));
+}
+
+std::string explain_teams(const Point& best, bool is_changed, const SearchOptions& options) {
+  const Objective& objective = options.objective;
+  if (is_changed) return fmt::format("{}, the most of all sizes of teams that were tried", reached(best, objective));
+  return fmt::format("{}, and no other size of teams surely {:.0f} % more: no change", reached(best, objective),
+                     100.0 * options.hysteresis);
+}
+
 std::string explain_choice(const Outcome& outcome, const Curve& curve, const SearchOptions& options) {
   const Objective& objective = options.objective;
   const char* unknown = "; the gradient noise scale is not known yet, so examples/s decide";

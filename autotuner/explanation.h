@@ -25,6 +25,10 @@ struct Outcome {
   int probes = 0;
 };
 
+// Explains a step of a search for the size of teams: `best` is the best so far.
+std::string explain_team_probe(const Point& best, const Configuration& next, const Objective& objective);
+std::string explain_teams(const Point& best, bool is_changed, const SearchOptions& options);
+
 // What follows the explanation of a choice if the machine did not become quiet: "; other programs took 30 % of ...".
 std::string explain_disturbance(const QuietWindows& quiet);
 

@@ -85,6 +85,8 @@ class Tuner {
   // any count above it. A resize to fewer learners can fail because a different thread count needs new learners, so old
   // and new ones coexist. Throws std::logic_error if the last decision was to keep.
   Decision out_of_memory();
+  // Something else was measured between two calls of add(): windows count again after a settling time.
+  void settle();
   // From now on counts are compared by goodput. If the efficiency is unknown, they are compared by throughput, and the
   // reasons say so. Before the first call throughput decides.
   void set_efficiency(const Efficiency& efficiency);
@@ -104,7 +106,6 @@ class Tuner {
  private:
   enum class State { kProbing, kReturning, kWatching };
 
-  void settle();
   std::optional<Decision> probe(const Window& window);
   bool passes_over(const Window& window);
   std::optional<Decision> watch(double rate);
