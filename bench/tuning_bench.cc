@@ -99,6 +99,7 @@ nlohmann::ordered_json measure_resizes(const Arguments& arguments, const jobs::J
 
 // Runs a whole job without evaluation, which tunes its number of learners.
 nlohmann::ordered_json measure_probing(const Arguments& arguments, jobs::JobOptions job) {
+  job.tunes_team = false;
   const auto session = open(job, arguments.job.data_root);
   scheduler::Scheduler& scheduler = session->scheduler();
   const auto end = static_cast<std::uint64_t>(job.training.max_epochs * session->training_order().batches_per_epoch());

@@ -53,6 +53,7 @@ struct BestModel {
 
 struct RunState {
   std::vector<int> learners_per_device;
+  int team = 0;                        // learners of a team, at most, if the run searches it; else 0
   std::size_t switches_done = 0;       // of JobOptions::switches
   int unused_switches = 0;             // those of them under whose scheme no round was trained
   std::size_t learner_steps_done = 0;  // of JobOptions::schedule, the start included

@@ -189,6 +189,7 @@ std::string run_state_text(const SavedRun& saved) {
   message.set_batches(saved.training.batches);
   message.set_epochs(run.epochs);
   set_all(message.mutable_learners_per_device(), run.learners_per_device);
+  if (run.team > 0) message.set_team(run.team);
   message.set_switches_done(run.switches_done);
   message.set_unused_switches(run.unused_switches);
   message.set_learner_steps_done(run.learner_steps_done);
@@ -237,6 +238,7 @@ SavedRun saved_run_of(const v1::RunState& message) {
   saved.training = from_proto(message.training(), message.batches());
   RunState& run = saved.run;
   run.learners_per_device.assign(message.learners_per_device().begin(), message.learners_per_device().end());
+  run.team = message.team();
   run.switches_done = message.switches_done();
   run.unused_switches = message.unused_switches();
   run.learner_steps_done = message.learner_steps_done();

@@ -158,8 +158,9 @@ ordered_json to_json(const ResizeRow& row) {
                        {"epoch", finite("epoch", row.epoch)},
                        {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
                        {"from_learners_per_device", row.from},
-                       {"learners_per_device", row.to},
-                       {"reason", row.reason}};
+                       {"learners_per_device", row.to}};
+  if (row.to_team > 0) json.update({{"from_team", row.from_team}, {"team", row.to_team}});
+  json["reason"] = row.reason;
   if (row.evidence) {
     const autotuner::Evidence& evidence = *row.evidence;
     json["evidence"] = {{"images_per_second", finite("images_per_second", evidence.rate)},

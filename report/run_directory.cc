@@ -126,6 +126,7 @@ void RunDirectory::on_start(const RunStart& start) {
   job_text_ = start.job_text;
   is_tuned_ = start.is_tuned;
   learners_ = start.learner_steps;
+  team_ = start.team;
   writes_replay_ = is_tuned_ || (start.resumed && learners_.size() > 1);
   try {
     begin_files(start);
@@ -161,8 +162,9 @@ void RunDirectory::on_epoch(const EpochRow& row) {
 
 void RunDirectory::on_resize(const ResizeRow& row) {
   log("resize", to_json(row));
-  if (row.to == row.from) return;
+  if (!row.changes()) return;
   add_step(learners_, {row.batch, row.to});
+  team_ = row.to_team;
   if (!writes_replay_) return;
   replay_waits_ = true;
   attempt([this] { write_replay(); });
@@ -187,7 +189,7 @@ void RunDirectory::on_warning(const std::string& text) { log("warning", {{"text"
 
 // No job file says how some runs have gone, such as one that was resumed on other devices: there is no replay then.
 void RunDirectory::write_replay() {
-  const std::string text = with_schedule(job_text_, learners_);
+  const std::string text = with_schedule(job_text_, learners_, team_);
   try {
     parse_job(SourceText(kReplayFile, text));
     write_file(path() / kReplayFile, text);

@@ -98,6 +98,7 @@ class RunDirectory final : public RunObserver {
   bool replay_waits_ = false;             // whether replay.txtpb could not be written
   bool writes_replay_ = false;            // whether job.txtpb alone does not tell the numbers of learners
   std::vector<LearnerStep> learners_;     // learners that the run had
+  int team_ = 0;                          // the present size of their teams, if it is tuned
 };
 
 // The data root of the run in `directory`, an absolute path; "" if its metrics.jsonl does not tell.

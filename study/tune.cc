@@ -29,6 +29,7 @@ double seconds_between(Clock::time_point from, Clock::time_point to) {
 // A job that trains as fast but never diverges: a study may train for any time, with numbers of learners that the
 // learning rate is not meant for. Goodput needs real steps.
 JobOptions without_steps(JobOptions job) {
+  job.tunes_team = false;
   if (job.tuned->objective == TuningObjective::kThroughput) job.learning_rate.base = 0.0;
   return job;
 }

@@ -104,8 +104,9 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   return changed;
 }
 
-std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule) {
+std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule, int team) {
   v1::Job job = ParsedJob(SourceText("job", job_text)).written();
+  if (team > 0) job.mutable_learners()->mutable_per_device()->set_team(team);
   v1::Learners::Schedule& message = *job.mutable_learners()->mutable_per_device()->mutable_schedule();
   for (const LearnerStep& step : schedule) {
     v1::Learners::Schedule::Step& added = *message.add_step();

@@ -33,7 +33,8 @@ std::string expand_job(const SourceText& source, std::span<const std::string> ov
 // begin with `why`.
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why);
 
-// Returns the text of a job (JobOptions::resolved_text) whose learners follow `schedule`, which begins at mini-batch 0.
-std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule);
+// Returns the text of a job (JobOptions::resolved_text) whose learners follow `schedule`, which begins at mini-batch 0,
+// in teams of up to `team`; 0: as the job says.
+std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule, int team = 0);
 
 }  // namespace arbalest::jobs

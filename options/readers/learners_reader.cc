@@ -100,6 +100,7 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
   dataflow::check_fields(learners, "learners", issues);
   options.learners_are_given = per_device.count_case() != v1::Learners::PerDevice::COUNT_NOT_SET;
   if (per_device.has_team()) options.team = per_device.team();
+  options.tunes_team = per_device.has_auto_() && !per_device.has_team();
   switch (per_device.count_case()) {
     case v1::Learners::PerDevice::kAuto: return read_auto(per_device.auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule: return read_schedule(per_device.schedule(), options, issues);

@@ -9,9 +9,10 @@
 
 namespace arbalest::jobs {
 
-// Adds an issue if JobOptions::team does not divide a fixed number of learners, or if devices, schemes or split layers
-// rule teams out. Devices, learners and schemes must be set. `is_split`: whether devices share a layer.
-void check_team(const JobOptions& options, bool is_split, dataflow::FieldIssues& issues);
+// Clears JobOptions::tunes_team if devices, schemes or split layers rule teams out. Adds an issue if JobOptions::team
+// does not divide a fixed number of learners, or if devices, schemes or split layers rule teams out. Devices, learners
+// and schemes must be set. `is_split`: whether devices share a layer.
+void check_team(JobOptions& options, bool is_split, dataflow::FieldIssues& issues);
 
 // Settings, as of --set, that give each device `learners` learners, in teams of the largest size up to JobOptions::team
 // that divides their number.

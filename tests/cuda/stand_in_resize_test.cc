@@ -106,7 +106,7 @@ TEST_CASE("a finished search frees the memory of learners that it did not choose
     jobs::TunedChanges changes(job, *session, {});
     int most = 1;
     const auto train = [&] {
-      if (const auto change = changes.due(scheduler.batches())) session->resize(change->to);
+      if (const auto change = changes.due(scheduler.batches())) session->resize(change->to, change->team);
       scheduler::Progress progress = scheduler.advance(session->training_ring(), 1);
       progress.add(scheduler.drain());
       most = std::max(most, scheduler.learners());

@@ -45,6 +45,7 @@ struct RunStart {
   std::vector<std::string> devices = {};
   std::vector<int> learners_per_device;
   std::vector<LearnerStep> learner_steps = {};  // each number that the run has had until here
+  int team = 0;                                 // size of teams, if it is tuned while training
   bool is_tuned = false;                        // whether the number of learners is tuned while training
   std::string learning_rate = {};  // how its schedule starts anew: "cosine, anew at epoch 10"; "": it does not
   std::string learners_change;     // how their number will change: "16 on each device from epoch 6 on"; "": it stays
@@ -118,16 +119,21 @@ struct EpochRow {
   const Scores& decisive() const noexcept { return validation.empty() ? test : validation; }
 };
 
-// The number of learners has changed. If `to` equals `from`, the auto-tuner only explains why it keeps the number.
+// The number of learners, or the size of their teams, has changed. If nothing changes(), the auto-tuner only explains
+// why it keeps them.
 struct ResizeRow {
   std::uint64_t batch = 0;  // mini-batches before this point
   double epoch = 0.0;       // the same in epochs
   double elapsed_seconds = 0.0;
   std::vector<int> from;  // learners by device
   std::vector<int> to;
+  int from_team = 0;  // 0, like to_team: the size of teams is not tuned
+  int to_team = 0;
   std::string reason;  // one sentence
   // Evidence for the auto-tuner's decision; none if a schedule is followed.
   std::optional<autotuner::Evidence> evidence;
+
+  bool changes() const { return to != from || to_team != from_team; }
 };
 
 // Another scheme of synchronization is used from here on.

@@ -44,11 +44,26 @@ autotuner::DevicesTuner DevicesSearch::make_tuner(const FirstGuess& guess) const
     described.push_back(kind.described);
     if (!guess.learners.empty()) guesses.push_back(guess.learners[kind.devices.front()]);
   }
+  std::optional<autotuner::TeamOptions> teams;
+  if (const int at_once = learners_at_once(); at_once > 0) teams = {.most_at_once = at_once, .guess = guess.team};
   try {
-    return {{.window = {}, .search = {}, .quiet = quiet_}, std::move(described), guesses, guess.extent};
+    return {{.window = {}, .search = {}, .quiet = quiet_}, std::move(described), guesses, guess.extent, teams};
   } catch (const std::invalid_argument& error) {
     engine::fail(engine::ErrorKind::kInvalidJob, "learners.per_device.auto: {}; widen its bounds", error.what());
   }
+}
+
+int DevicesSearch::learners_at_once() const {
+  return kinds_.size() == 1 ? std::ranges::min(devices_, {}, &TunedDevice::at_once).at_once : 0;
+}
+
+LearnerChange DevicesSearch::change_to(const std::vector<autotuner::Configuration>& by_kind, std::string reason,
+                                       const std::optional<autotuner::Evidence>& evidence) const {
+  return {.to = learners_of(by_device(by_kind)),
+          .reason = std::move(reason),
+          .evidence = evidence,
+          .ends_search = !tuner_.searching(),
+          .team = learners_at_once() > 0 ? by_kind.front().team : 0};
 }
 
 DevicesSearch::DevicesSearch(const JobOptions& job, std::vector<TunedDevice> devices, const FirstGuess& guess,
@@ -66,9 +81,9 @@ DevicesSearch::DevicesSearch(const JobOptions& job, std::vector<TunedDevice> dev
 }
 
 LearnerChange DevicesSearch::first() const {
-  return {learners_of(present()),
-          reason_.empty() ? "the search for the fastest number of learners begins here" : reason_, std::nullopt,
-          !tuner_.searching()};
+  return change_to(tuner_.present(),
+                   reason_.empty() ? "the search for the fastest number of learners begins here" : reason_,
+                   std::nullopt);
 }
 
 void DevicesSearch::first_does_not_fit(const std::string& cause) {
@@ -103,17 +118,16 @@ std::optional<LearnerChange> DevicesSearch::add(std::int64_t tasks, std::int64_t
                                                 const autotuner::ProcessorUse& processor) {
   const std::optional<autotuner::DevicesDecision> decision = tuner_.add(tasks, examples, seconds, processor);
   if (!decision) return std::nullopt;
-  return LearnerChange{learners_of(by_device(decision->to)), decision->step.reason, decision->step.evidence,
-                       !tuner_.searching()};
+  return change_to(decision->to, decision->step.reason, decision->step.evidence);
 }
 
 LearnerChange DevicesSearch::out_of_memory(const std::vector<int>& present, const std::vector<int>& failed,
                                            const std::string& cause) {
-  lost_.add(present, failed);
+  if (failed != present) lost_.add(present, failed);  // else another size of teams failed
   const autotuner::DevicesDecision back = tuner_.out_of_memory();
-  return {learners_of(by_device(back.to)),
-          fmt::format("{} ({}: {})", back.step.reason, counted(std::ranges::max(failed), "learner"), cause),
-          back.step.evidence, !tuner_.searching()};
+  return change_to(back.to,
+                   fmt::format("{} ({}: {})", back.step.reason, counted(std::ranges::max(failed), "learner"), cause),
+                   back.step.evidence);
 }
 
 DeviceConfigurations DevicesSearch::by_device(const std::vector<autotuner::Configuration>& by_kind) const {

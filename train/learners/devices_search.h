@@ -22,6 +22,7 @@ struct FirstGuess {
   autotuner::Extent extent = autotuner::Extent::kEverywhere;  // for the first search
   // A sentence to tell even if the run begins with that number anyway; "": nothing to tell.
   std::string reason{};
+  int team = 1;  // the size of teams, if it is tuned
 };
 
 // A guess without an earlier answer: the usual number of a CPU device, of the smallest one if there are several. It
@@ -71,6 +72,10 @@ class DevicesSearch {
 
  private:
   autotuner::DevicesTuner make_tuner(const FirstGuess& guess) const;
+  // By TunedDevice; 0 also if there are several kinds of devices.
+  int learners_at_once() const;
+  LearnerChange change_to(const std::vector<autotuner::Configuration>& by_kind, std::string reason,
+                          const std::optional<autotuner::Evidence>& evidence) const;
   DeviceConfigurations by_device(const std::vector<autotuner::Configuration>& by_kind) const;
 
   std::vector<TunedDevice> devices_;

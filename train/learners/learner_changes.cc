@@ -12,7 +12,8 @@ namespace arbalest::jobs {
 std::string describe_changes(const JobOptions& job) {
   if (job.tuned)
     return job.tuned->objective == TuningObjective::kGoodput ? "searching the number of learners with the most goodput"
-                                                             : "searching the fastest number of learners";
+           : job.tunes_team ? "searching the fastest number of learners and size of teams"
+                            : "searching the fastest number of learners";
   if (job.schedule.size() < 2) return "";
   const LearnerStep& last = job.schedule.back();
   return fmt::format("{} from {} on", fmt::join(last.per_device, ", "),
@@ -86,7 +87,9 @@ std::unique_ptr<LearnerChanges> continue_learner_changes(const JobOptions& job, 
   if (job.tuned) {
     JobOptions present = job;
     present.learners_per_device = state.learners_per_device;
-    const FirstGuess guess{.learners = state.learners_per_device, .extent = autotuner::Extent::kAround};
+    if (job.tunes_team) present.team = state.team;
+    const FirstGuess guess{
+        .learners = state.learners_per_device, .extent = autotuner::Extent::kAround, .team = present.team};
     if (world.size() == 1) return std::make_unique<TunedChanges>(present, session, guess);
     return std::make_unique<SharedChanges>(present, session, world, guess);
   }

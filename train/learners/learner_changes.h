@@ -24,9 +24,16 @@ struct LearnerChange {
   std::string reason;                           // one sentence
   std::optional<autotuner::Evidence> evidence;  // the auto-tuner's
   bool ends_search = false;                     // the auto-tuner's
+  int team = 0;                                 // the auto-tuner's: the new size of teams; 0: it stays
+
+  // Whether nothing changes for these learners in teams of this size.
+  bool keeps(const std::vector<int>& learners, int present_team) const {
+    return to == learners && (team == 0 || team == present_team);
+  }
 };
 
-// Source of changes. The Trainer asks it between rounds and carries out its answers with Session::resize.
+// Source of changes. The Trainer asks it between rounds and carries out its answers with Session::resize or, if only
+// the size of teams changes, with Session::change_teams.
 class LearnerChanges {
  public:
   virtual ~LearnerChanges() = default;

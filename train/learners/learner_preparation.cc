@@ -5,10 +5,11 @@
 
 namespace arbalest::jobs {
 
-void LearnerPreparation::start(const std::vector<int>& learners_per_device) {
+void LearnerPreparation::start(const std::vector<int>& learners_per_device, int team) {
   wait();
   try {
-    work_ = std::async(std::launch::async, [this, learners_per_device] { session_.prepare(learners_per_device); });
+    work_ = std::async(std::launch::async,
+                       [this, learners_per_device, team] { session_.prepare(learners_per_device, team); });
   } catch (const std::system_error&) {  // no thread is left: treated as a failed preparation
     std::promise<void> failed;
     failed.set_exception(std::current_exception());

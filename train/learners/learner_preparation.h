@@ -16,8 +16,8 @@ class LearnerPreparation {
   LearnerPreparation(const LearnerPreparation&) = delete;
   LearnerPreparation& operator=(const LearnerPreparation&) = delete;
 
-  // Begins to prepare this number of learners, by device, after what was begun before.
-  void start(const std::vector<int>& learners_per_device);
+  // Begins to prepare this number of learners, by device, in teams of this size, after what was begun before (Session).
+  void start(const std::vector<int>& learners_per_device, int team);
   // Begins to free idle learners.
   void release();
 

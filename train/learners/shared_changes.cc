@@ -22,8 +22,11 @@ namespace {
 json describe(const std::vector<TunedDevice>& devices, const std::optional<FirstGuess>& guess) {
   json described = {{"devices", json::array()}, {"learners", json::array()}};
   for (const TunedDevice& device : devices) {
-    described["devices"].push_back(
-        {{"model", device.model}, {"cores", device.cores}, {"ceiling", device.ceiling}, {"usual", device.usual}});
+    described["devices"].push_back({{"model", device.model},
+                                    {"cores", device.cores},
+                                    {"ceiling", device.ceiling},
+                                    {"usual", device.usual},
+                                    {"at_once", device.at_once}});
   }
   if (guess) described["learners"] = guess->learners;
   return described;
@@ -33,7 +36,8 @@ TunedDevice device_of(const json& described) {
   return {.model = described.at("model"),
           .cores = described.at("cores"),
           .ceiling = described.at("ceiling"),
-          .usual = described.at("usual")};
+          .usual = described.at("usual"),
+          .at_once = described.at("at_once")};
 }
 
 }  // namespace
@@ -44,13 +48,15 @@ SharedChanges::SharedChanges(const JobOptions& job, Session& session, World& wor
       world_(world),
       own_devices_(job.devices.size()),
       present_(join(world, job.learners_per_device)),
+      team_(job.team),
       preparation_(session) {
   make_search(job, guess);
   begin();
 }
 
 void SharedChanges::make_search(const JobOptions& job, const std::optional<FirstGuess>& guess) {
-  const std::string own = describe(tuned_devices(job, session_.learner_ceiling()), guess).dump();
+  const std::string own =
+      describe(tuned_devices(job, session_.learner_ceiling(), session_.learners_at_once()), guess).dump();
   std::vector<TunedDevice> devices;
   FirstGuess first = guess.value_or(FirstGuess{});
   first.learners.clear();
@@ -75,12 +81,12 @@ void SharedChanges::begin() {
     if (search_) chosen_ = search_->first();
     publish();
     const bool is_silent = world_.any_of(search_ && !search_->begins_silently() ? 1 : 0) == 0;
-    if (told_->to == present_ && is_silent) {
+    if (told_->keeps(present_, team_) && is_silent) {
       told_.reset();
       return;
     }
     try {
-      together(world_, [&] { session_.prepare(own_part(told_->to)); });
+      together(world_, [&] { session_.prepare(own_part(told_->to), told_->team); });
       is_due_ = true;
       return;
     } catch (const std::exception& error) {
@@ -126,8 +132,8 @@ void SharedChanges::follow(const Requests& decided) {
   if (!told_) {
     if (!decided.has_change) return;
     publish();
-    const std::vector<int> own = own_part(told_->to);
-    if (own != own_part(present_)) preparation_.start(own);
+    const LearnerChange own{.to = own_part(told_->to), .reason = {}, .evidence = {}, .team = told_->team};
+    if (!own.keeps(own_part(present_), team_)) preparation_.start(own.to, own.team);
     return;
   }
   if (!decided.is_prepared) return;
@@ -137,11 +143,12 @@ void SharedChanges::follow(const Requests& decided) {
 
 void SharedChanges::publish() {
   std::string message;
-  if (search_) message = json({{"to", chosen_->to}, {"ends", chosen_->ends_search}}).dump();
+  if (search_) message = json({{"to", chosen_->to}, {"ends", chosen_->ends_search}, {"team", chosen_->team}}).dump();
   world_.broadcast(message);
   const json change = json::parse(message);
   told_ = search_ ? std::exchange(chosen_, std::nullopt)
-                  : LearnerChange{change.at("to").get<std::vector<int>>(), "", std::nullopt, change.at("ends")};
+                  : LearnerChange{change.at("to").get<std::vector<int>>(), "", std::nullopt, change.at("ends"),
+                                  change.at("team")};
 }
 
 void SharedChanges::give_up() {
@@ -161,6 +168,7 @@ void SharedChanges::give_up() {
 std::optional<LearnerChange> SharedChanges::due(std::uint64_t /*batch*/) {
   if (!std::exchange(is_due_, false)) return std::nullopt;
   present_ = told_->to;
+  if (told_->team > 0) team_ = told_->team;
   releases_ = told_->ends_search;
   LearnerChange change = *std::exchange(told_, std::nullopt);
   change.to = own_part(change.to);

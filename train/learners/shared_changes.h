@@ -55,6 +55,7 @@ class SharedChanges final : public LearnerChanges {
   std::string warning_;
   std::optional<DevicesSearch> search_;  // on rank 0
   std::vector<int> present_;             // by device of all processes
+  int team_;                             // present size of teams, if it is tuned
   std::optional<LearnerChange> chosen_;  // on rank 0: decided, but not told to the others
   std::optional<LearnerChange> told_;    // being prepared; the reason is on rank 0 only
   bool is_due_ = false;                  // whether all are prepared for it

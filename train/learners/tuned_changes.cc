@@ -12,7 +12,7 @@ namespace arbalest::jobs {
 namespace {
 
 std::vector<TunedDevice> bounded_devices(const JobOptions& job, const Session& session, std::string& warning) {
-  std::vector<TunedDevice> devices = tuned_devices(job, session.learner_ceiling());
+  std::vector<TunedDevice> devices = tuned_devices(job, session.learner_ceiling(), session.learners_at_once());
   warning = lower_ceilings(job, session.training_order().batches_per_epoch(), devices);
   return devices;
 }
@@ -24,6 +24,7 @@ TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstG
     : session_(session),
       search_(job, bounded_devices(job, session, warning_), guess, session.training_order(), quiet),
       present_(job.learners_per_device),
+      team_(job.team),
       preparation_(session) {
   begin();
 }
@@ -32,9 +33,9 @@ TunedChanges::TunedChanges(const JobOptions& job, Session& session, const FirstG
 void TunedChanges::begin() {
   for (;;) {
     LearnerChange first = search_.first();
-    if (first.to == present_ && search_.begins_silently()) return;
+    if (first.keeps(present_, team_) && search_.begins_silently()) return;
     try {
-      if (first.to != present_) session_.prepare(first.to);
+      if (!first.keeps(present_, team_)) session_.prepare(first.to, first.team);
       change_ = std::move(first);
       return;
     } catch (const std::exception& error) {
@@ -68,13 +69,14 @@ std::optional<LearnerChange> TunedChanges::due(std::uint64_t batch) {
     return due(batch);
   }
   present_ = change_->to;
+  if (change_->team > 0) team_ = change_->team;
   releases_ = change_->ends_search;
   return std::exchange(change_, std::nullopt);
 }
 
 void TunedChanges::decide(LearnerChange change) {
   change_ = std::move(change);
-  if (change_->to != present_) preparation_.start(change_->to);
+  if (!change_->keeps(present_, team_)) preparation_.start(change_->to, change_->team);
 }
 
 }  // namespace arbalest::jobs

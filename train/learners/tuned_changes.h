@@ -46,6 +46,7 @@ class TunedChanges final : public LearnerChanges {
   DevicesSearch search_;
   engine::host::ProcessorClock* clock_ = nullptr;  // null: the processor time is not measured
   std::vector<int> present_;                       // by device
+  int team_;                                       // present size of teams, if it is tuned
   std::optional<LearnerChange> change_;            // the decided change, whose learners are being prepared
   bool releases_ = false;                          // whether the search has ended and idle learners still exist
   LearnerPreparation preparation_;                 // it uses the session, so it must end first

@@ -60,13 +60,14 @@ std::vector<std::vector<Configuration>> counts_on(std::span<const engine::Device
   return spaces_of(bounded);
 }
 
-std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling) {
+std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling, int at_once) {
   std::vector<TunedDevice> devices;
   for (const engine::DeviceSpec& device : job.devices) {
     devices.push_back({.model = model_of(device),
                        .cores = engine::core_count(device),
                        .ceiling = ceiling,
-                       .usual = device.is_cuda() ? 0 : default_learners(device)});
+                       .usual = device.is_cuda() ? 0 : default_learners(device),
+                       .at_once = at_once});
   }
   return devices;
 }

@@ -26,10 +26,11 @@ struct TunedDevice {
   int cores = 1;      // 1 for a GPU
   int ceiling = 1;    // largest number of learners that the job's bounds and memory allow
   int usual = 0;      // number of learners if nothing was measured; 0: nothing is known
+  int at_once = 0;    // Session::learners_at_once(); 0: the size of its teams is not tuned
 };
 
-// Describes the devices of a job with bounds. `ceiling`: Session::learner_ceiling().
-std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling);
+// Describes the devices of a job with bounds. `ceiling`: Session::learner_ceiling(). `at_once`: as above.
+std::vector<TunedDevice> tuned_devices(const JobOptions& job, int ceiling, int at_once = 0);
 
 // Lowers the ceilings until a round of all devices' learners is no longer than an epoch of `batches`. Returns a warning
 // if they were lowered, else "". Only the files may tell how many examples there are; the job's reader does the same

@@ -26,6 +26,7 @@ LiveRun::LiveRun(const JobOptions& job_options, const RunContext& run_context)
     job.training.divergence.rolls_back = false;
   }
   add_learner_step(job.learners_per_device);
+  if (job.tunes_team) state.team = job.team;
   summary.devices = device_names(job.devices, world);
 }
 

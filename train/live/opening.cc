@@ -91,6 +91,7 @@ void announce_run(LiveRun& run) {
   start.devices = run.summary.devices;
   start.learners_per_device = run.summary.learners_per_device;
   start.learner_steps = run.state.learners;
+  start.team = run.state.team;
   start.elapsed_seconds = run.seconds();
   start.data_root = absolute(run.context.data_root);
   start.output_directory = run.context.output_directory;

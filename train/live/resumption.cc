@@ -153,8 +153,9 @@ void resume(SavedRun& saved, const std::vector<int>& learners, const RunOrigin& 
     state.learner_steps_done = begun_steps(job, saved.training.batches, epochs);
     state.learners_per_device = learners_at(job, state, state.learner_steps_done);
   }
+  state.team = job.tunes_team ? std::max(job.team, saved.run.team) : 0;
   read_own_learners(world, state.learners_per_device, saved);
-  together(world, [&] { session.restore(saved.training, scheme, scaling, state.learners_per_device); });
+  together(world, [&] { session.restore(saved.training, scheme, scaling, state.learners_per_device, state.team); });
 }
 
 }  // namespace arbalest::jobs

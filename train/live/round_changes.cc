@@ -70,12 +70,19 @@ void RoundChanges::change_learners() {
                       .elapsed_seconds = run_.seconds(),
                       .from = run_.summary.learners_per_device,
                       .to = join(run_.world, change->to),
+                      .from_team = run_.state.team,
+                      .to_team = change->team > 0 ? change->team : run_.state.team,
                       .reason = change->reason,
                       .evidence = change->evidence};
-  if (row.to != row.from) {
+  if (row.changes()) {
     run_.drain();
-    run_.session->resize(change->to);
+    if (row.to != row.from) {
+      run_.session->resize(change->to, change->team);
+    } else {
+      run_.session->change_teams(change->team);
+    }
     run_.add_learner_step(change->to);
+    run_.state.team = row.to_team;
     skip_time();
   }
   run_.notify(&RunObserver::on_resize, row);

@@ -184,6 +184,16 @@ int MemoryEstimate::find_ceiling() const {
   return ceiling;
 }
 
+int MemoryEstimate::most_at_once() const {
+  const int most = std::ranges::max(most_learners_);
+  int held = most;
+  const auto fits = [&](int learners) {
+    return std::ranges::none_of(uses(std::vector<int>(devices_.size(), learners), ring_learners_), exceeds);
+  };
+  while (held < 2 * most && fits(held + 1)) ++held;
+  return held;
+}
+
 std::string MemoryEstimate::lowered_bound() const {
   if (!tuned_ || most_learners_.front() == tuned_->max) return "";
   const std::vector<MemoryUse> more = uses_while_tuned(most_learners_.front() + 1);

@@ -68,6 +68,9 @@ class MemoryEstimate {
   // By device, the largest number of learners that the job may have at a time: the job's own, or, if it is tuned, as
   // many as its bounds and memory allow (equal on all devices; no fewer than the job's minimum).
   const std::vector<int>& most_learners() const noexcept { return most_learners_; }
+  // The largest number of learners that a device may hold while a tuned job changes the size of teams: those before and
+  // those after. At least most_learners().
+  int most_at_once() const;
   // Learners of all devices for which the job's rings are made; the job never has more at a time.
   int ring_learners() const noexcept { return ring_learners_; }
   // A warning for the user if memory allows fewer learners than the bound of a tuned job; else "".

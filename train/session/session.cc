@@ -149,6 +149,8 @@ void Session::fit(const JobOptions& job, const AvailableMemory& available, const
   const MemoryEstimate estimate(job, pools_, sizes, available, processes.rank(), processes.size());
   estimate.check();
   learner_ceiling_ = std::ranges::max(estimate.most_learners());
+  const auto takes_teams = [](const auto& opened) { return opened->takes_teams(); };
+  if (job.tunes_team && std::ranges::all_of(devices_, takes_teams)) learners_at_once_ = estimate.most_at_once();
   if (const std::string lowered = estimate.lowered_bound(); !lowered.empty()) warnings_.push_back(lowered);
   make_rings(job, sizes, estimate.ring_learners());
 }
@@ -242,17 +244,30 @@ std::int64_t Session::learner_bytes() const {
   return bytes;
 }
 
-void Session::prepare(std::span<const int> learners_per_device) {
-  for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->keep(learners_per_device[d]);
+void Session::prepare(std::span<const int> learners_per_device, int team) {
+  for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->keep(learners_per_device[d], team);
   try {
-    for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d]);
+    for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->prepare(learners_per_device[d], team);
   } catch (...) {
     release_idle();  // including those that were made on devices with enough memory
     throw;
   }
 }
 
-void Session::resize(std::span<const int> learners_per_device) { scheduler_->resize(learners_per_device); }
+void Session::set_team(int team) {
+  if (team == 0) return;
+  for (const auto& pool : pools_) pool->set_team(team);
+}
+
+void Session::resize(std::span<const int> learners_per_device, int team) {
+  set_team(team);
+  scheduler_->resize(learners_per_device);
+}
+
+void Session::change_teams(int team) {
+  set_team(team);
+  scheduler_->change_teams();
+}
 
 void Session::limit_threads(int most) {
   for (const auto& pool : pools_) pool->limit_threads(most);
@@ -271,8 +286,9 @@ void Session::switch_to(const SynchronizationSwitch& to) {
 }
 
 void Session::restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
-                      scheduler::RateScaling scaling, std::span<const int> learners_per_device) {
-  prepare(learners_per_device);
+                      scheduler::RateScaling scaling, std::span<const int> learners_per_device, int team) {
+  prepare(learners_per_device, team);
+  set_team(team);
   scheduler_->restore(state, synchronization, scaling, learners_per_device);
   release_idle();
   training_ring_->restart(state.batches);

@@ -65,14 +65,18 @@ class Session {
   // prepare() prepares another number of learners, by device (LearnerPool::prepare), and may run on a thread of its
   // own. resize() switches to it once the scheduler is drained. Idle learners stay until the next prepare(), which
   // frees those it does not need before it makes any, or until release_idle(), which may run wherever prepare() may.
-  void prepare(std::span<const int> learners_per_device);
-  void resize(std::span<const int> learners_per_device);
+  // `team`: the largest size of teams from then on (LearnerPool::set_team); 0: as it is. change_teams() keeps the
+  // number of learners, and training goes on as without it (Scheduler::change_teams).
+  void prepare(std::span<const int> learners_per_device, int team = 0);
+  void resize(std::span<const int> learners_per_device, int team = 0);
+  void change_teams(int team);
   // Switches to another scheme, and prepares its learners here (Scheduler::switch_to); there may be no more than
   // before.
   void switch_to(const SynchronizationSwitch& to);
-  // Goes on from a saved state (Scheduler::restore) with this number of learners, by device, which it prepares.
+  // Goes on from a saved state (Scheduler::restore) with this number of learners, by device, and this size of teams,
+  // which it prepares.
   void restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
-               scheduler::RateScaling scaling, std::span<const int> learners_per_device);
+               scheduler::RateScaling scaling, std::span<const int> learners_per_device, int team = 0);
   void release_idle();
   // From the next prepare() on, learners have at most `most` threads; 0: as many as the cores give.
   void limit_threads(int most);
@@ -80,6 +84,8 @@ class Session {
   std::int64_t learner_bytes() const;
   // The largest number of learners that each device may get; memory allows no more.
   int learner_ceiling() const noexcept { return learner_ceiling_; }
+  // MemoryEstimate::most_at_once() of a job that tunes the size of teams; 0: it does not, or a device takes none.
+  int learners_at_once() const noexcept { return learners_at_once_; }
 
   // Warnings for the user from opening the session.
   const std::vector<std::string>& warnings() const noexcept { return warnings_; }
@@ -95,6 +101,7 @@ class Session {
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
+  void set_team(int team);
   // Makes the pools, with one layout of parameters in all processes. A call of World's operations.
   void make_shared_pools(const JobOptions& job, std::span<const engine::ExchangeMember> places,
                          engine::process::World& processes);
@@ -132,6 +139,7 @@ class Session {
   std::unique_ptr<engine::Collective> collective_;
   std::vector<std::unique_ptr<learners::LearnerPool>> pools_;  // by device
   int learner_ceiling_ = 0;
+  int learners_at_once_ = 0;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };
 
