@@ -124,7 +124,8 @@ TEST_CASE("team search: the chosen number is watched again after a search that c
   DevicesTuner tuner = tuner_with({.most_at_once = 2 * kMost});
   play(tuner, kBoundByCalls);
   const Configuration chosen = tuner.present().front();
-  const Gpu faster = {.launches = 0.5, .kernels = 0.01, .latency = 0.5, .calls = 0.05};  // from now on larger teams pay off
+  const Gpu faster = {
+      .launches = 0.5, .kernels = 0.01, .latency = 0.5, .calls = 0.05};  // from now on larger teams pay off
   std::optional<DevicesDecision> decision;
   for (int window = 0; window < 2000 && !has_team(tuner.present().front()); ++window) {
     const Configuration present = tuner.present().front();

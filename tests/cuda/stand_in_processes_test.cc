@@ -153,6 +153,33 @@ TEST_CASE("processes with GPUs: resizes, switches, and replicas' own losses give
   });
 }
 
+TEST_CASE("processes with GPUs: a change of teams changes no byte", "[training]") {
+  const std::size_t scheme = GENERATE(std::size_t{0}, std::size_t{2}, std::size_t{3});
+  RigOptions options = options_on({}, {});
+  options.synchronization = short_schemes()[scheme];
+  const auto train_in_teams = [&](const std::vector<int>& teams) {
+    return [teams](TrainingRig& rig) {
+      scheduler::Progress progress = rig.run(3);
+      for (const int team : teams) {
+        for (const auto& pool : rig.pools()) {
+          pool->prepare(pool->count(), team);
+          pool->set_team(team);
+        }
+        rig.scheduler().change_teams();
+        for (const auto& pool : rig.pools()) pool->release_idle();
+      }
+      progress.add(rig.run(4));
+      return progress;
+    };
+  };
+  cuda_stand_in::reset({.devices = 2});
+  const Outcome alone = train_alone({{"cuda:0", "cuda:1"}, {2, 2}}, options, train_in_teams({}));
+  cuda_stand_in::reset({.devices = 2});
+  for (const Outcome& outcome : train_over(kOneGpuEach, options, train_in_teams({2}))) {
+    CHECK(outcome.model == alone.model);
+  }
+}
+
 TEST_CASE("processes with GPUs: a saved state goes on to the same bytes in another number of processes", "[training]") {
   RigOptions options = options_on({}, {});
   const ProcessPart alone{{"cuda:0", "cuda:1"}, {2, 2}};

@@ -91,6 +91,7 @@ TEST_CASE("a schedule of learners is read, and a run with bounds writes one") {
   CHECK(most_learners(job) == 4);
 
   const JobOptions tuned = parse(with_learners_of("auto {}"));
+  CHECK_THAT(with_schedule(tuned.resolved_text, job.schedule, 2), ContainsSubstring("team: 2"));
   const JobOptions replay = parse(with_schedule(tuned.resolved_text, job.schedule));
   CHECK_FALSE(replay.tuned.has_value());
   REQUIRE(replay.schedule.size() == 2);

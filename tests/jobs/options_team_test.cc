@@ -19,7 +19,7 @@ JobOptions job_of(std::vector<int> learners, int team, sma::Scheme scheme = sma:
 }
 
 // Returns the issue of the job's team; "" if there is none.
-std::string problem(const JobOptions& options, bool is_split = false) {
+std::string problem(JobOptions options, bool is_split = false) {
   dataflow::FieldIssues issues;
   check_team(options, is_split, issues);
   if (issues.empty()) return "";
@@ -46,6 +46,24 @@ TEST_CASE("a team follows a number of learners that changes") {
   JobOptions growing = job_of({1, 1}, 8);
   growing.schedule = {{0, {1, 1}}, {100, {6, 6}}};
   CHECK(problem(growing).empty());
+}
+
+TEST_CASE("the size of teams is searched with the number of learners, unless the job or a scheme decides it") {
+  const auto is_searched = [](JobOptions options, bool is_split = false) {
+    options.tuned = LearnerBounds{.min = 1, .max = 12};
+    options.tunes_team = true;
+    CHECK(problem(options, is_split).empty());
+    dataflow::FieldIssues issues;
+    check_team(options, is_split, issues);
+    return options.tunes_team;
+  };
+  CHECK(is_searched(job_of({1, 1}, 1)));
+  CHECK_FALSE(is_searched(job_of({1, 1}, 1), /*is_split=*/true));
+  CHECK_FALSE(is_searched(job_of({1, 1}, 1, sma::Scheme::kAsyncSgd)));
+  JobOptions on_cpu = job_of({1, 1}, 1);
+  on_cpu.devices[1] = {"cpu:0-1", {0, 1}, -1};
+  CHECK_FALSE(is_searched(on_cpu));
+  CHECK_FALSE(parse(changed("fixed: 2", "auto {}"), {"devices=cpu"}).tunes_team);
 }
 
 TEST_CASE("a number of learners that replaces the job's gets teams that divide it") {

@@ -297,6 +297,10 @@ TEST_CASE("run directory: a tuned run's directory has the numbers of learners fr
                                            {"efficiency", 0.5},
                                            {"goodput", 450.25},
                                            {"best_goodput", nullptr}});
+  CHECK_FALSE(row.contains("team"));  // where it is not searched
+  directory.on_resize(
+      {.batch = 20, .from = {4}, .to = {4}, .from_team = 1, .to_team = 2, .reason = "why", .evidence = {}});
+  CHECK_THAT(tests::read_text(parent / "run/metrics.jsonl"), ContainsSubstring(R"("from_team":1,"team":2)"));
 }
 
 TEST_CASE("run directory: a finished run has the hash and accuracy of the saved model") {

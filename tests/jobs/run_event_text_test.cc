@@ -38,6 +38,12 @@ TEST_CASE("each line about a change of the run begins with the epoch") {
   CHECK(resize_text({"cpu"}, resize) == "epoch 1.25: learners: 2 instead of 1: the schedule says so\n");
   resize.to = {1};
   CHECK(resize_text({"cpu"}, resize) == "epoch 1.25: the schedule says so\n");
+  resize.from_team = 1;
+  resize.to_team = 2;
+  CHECK(resize_text({"cuda:0"}, resize) == "epoch 1.25: teams of 2 instead of 1: the schedule says so\n");
+  resize.to = {4};
+  CHECK(resize_text({"cuda:0"}, resize) ==
+        "epoch 1.25: learners: 4 instead of 1, in teams of 2: the schedule says so\n");
   CHECK(rate_drop_text({.epoch = 3.0, .factor = 0.1, .learning_rate = 0.002, .reason = "11 epochs in a row"}) ==
         "epoch 3.00: the learning rate drops to 0.002: 11 epochs in a row\n");
   CHECK(
