@@ -8,8 +8,8 @@
 // on all devices together may be tried again, because it may fit on one kind alone.
 //
 // Devices of one kind that take teams are tuned to a size of teams, too. A search for the number of learners keeps the
-// size, so it tries multiples of it. After it a search for the size follows (team_search.h), of at most 6 probes; and if
-// that has found another size, one more search for the number around what was found, of at most probe_limit().
+// size, so it tries multiples of it. After it a search for the size follows (team_search.h), of at most 6 probes; and
+// if that has found another size, one more search for the number around what was found, of at most probe_limit().
 //
 // tuner.h describes who calls what; a run with one device uses this class in the same way.
 #pragma once
