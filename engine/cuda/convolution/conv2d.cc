@@ -11,9 +11,8 @@
 #include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/bias.h"
+#include "engine/cuda/operators/library_operators.h"
 #include "engine/cuda/operators/linear.h"
-#include "engine/cuda/operators/operators.h"
-#include "engine/cuda/products/tiled_linear.h"
 
 namespace arbalest::engine::cuda {
 
@@ -194,9 +193,8 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
 
 }  // namespace
 
-std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
-                                        LibraryQuestions& questions) {
-  if (auto tiled = make_tiled_operator(spec, options)) return tiled;
+std::unique_ptr<Operator> make_library_operator(const Conv2dSpec& spec, const PrepareOptions& options,
+                                                LibraryQuestions& questions) {
   return std::make_unique<Conv2d>(spec, options, questions);
 }
 

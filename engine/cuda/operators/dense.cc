@@ -7,9 +7,8 @@
 #include "engine/cuda/kernels/layout.h"
 #include "engine/cuda/kernels/transpose.h"
 #include "engine/cuda/operators/bias.h"
+#include "engine/cuda/operators/library_operators.h"
 #include "engine/cuda/operators/linear.h"
-#include "engine/cuda/operators/operators.h"
-#include "engine/cuda/products/tiled_linear.h"
 #include "engine/cuda/runtime/check.h"
 
 namespace arbalest::engine::cuda {
@@ -126,9 +125,7 @@ void Dense::run_backward(const LinearBackward& of, const StreamContext& context)
 
 }  // namespace
 
-std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options) {
-  ARBALEST_CHECK(spec.input.shape().rank() >= 2 && spec.units > 0);
-  if (auto tiled = make_tiled_operator(spec, options)) return tiled;
+std::unique_ptr<Operator> make_library_operator(const DenseSpec& spec, const PrepareOptions& options) {
   return std::make_unique<Dense>(spec, options);
 }
 

@@ -8,8 +8,7 @@
 namespace arbalest::engine::cuda {
 
 // Null if our kernels do not support the operator, or if the rule prefers a library: a rule, not a measurement, takes
-// them for float32, for convolutions of at most 64 channels and filters in one group, and for dense layers of at most
-// 128 examples.
+// them for convolutions of at most 64 channels and filters in one group, and for dense layers of at most 128 examples.
 std::unique_ptr<Operator> make_tiled_operator(const Conv2dSpec& spec, const PrepareOptions& options);
 std::unique_ptr<Operator> make_tiled_operator(const DenseSpec& spec, const PrepareOptions& options);
 
