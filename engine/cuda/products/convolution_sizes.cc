@@ -39,18 +39,16 @@ std::optional<ConvolutionSizes> convolution_sizes(const Layout& input, const Lay
   const Shape& out = output.shape();
   ARBALEST_CHECK(in.rank() == 4 && weights.shape().rank() == 4 && out.rank() == 4 && weights.shape()[1] == in[1]);
   const ImageSteps of_weights = steps_of(weights);
-  return ConvolutionSizes{
-      .images = static_cast<int>(in[0]),
-      .channels = static_cast<int>(in[1]),
-      .filters = static_cast<int>(out[1]),
-      .rows =
-          side_of(in[2], out[2], window.kernel.height, window.stride.height, window.padding.height,
-                  window.dilation.height),
-      .columns =
-          side_of(in[3], out[3], window.kernel.width, window.stride.width, window.padding.width, window.dilation.width),
-      .input = steps_of(input),
-      .output = steps_of(output),
-      .weights = {of_weights.image, of_weights.channel, of_weights.pixel}};
+  return ConvolutionSizes{.images = static_cast<int>(in[0]),
+                          .channels = static_cast<int>(in[1]),
+                          .filters = static_cast<int>(out[1]),
+                          .rows = side_of(in[2], out[2], window.kernel.height, window.stride.height,
+                                          window.padding.height, window.dilation.height),
+                          .columns = side_of(in[3], out[3], window.kernel.width, window.stride.width,
+                                             window.padding.width, window.dilation.width),
+                          .input = steps_of(input),
+                          .output = steps_of(output),
+                          .weights = {of_weights.image, of_weights.channel, of_weights.pixel}};
 }
 
 std::optional<ConvolutionSizes> dense_sizes(const Layout& input, const Layout& weights, std::int64_t units) {
