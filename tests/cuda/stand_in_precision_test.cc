@@ -13,9 +13,10 @@ namespace {
 
 using engine::Precision;
 
-jobs::JobOptions small_job(const std::string& precision) {
+jobs::JobOptions small_job(const std::string& precision, int filters = 4) {
   const std::string text = R"(name: "small" model {
-    layers { name: "conv" input: "image" conv { filters: 4 kernel: 5 stride: 3 } }
+    layers { name: "conv" input: "image" conv { filters: )" +
+                           std::to_string(filters) + R"( kernel: 5 stride: 3 } }
     layers { name: "relu" input: "conv" relu {} }
     layers { name: "logits" input: "relu" dense { units: 10 } }
     layers { name: "loss" input: ["logits", "label"] softmax_cross_entropy {} } }
@@ -55,11 +56,11 @@ TEST_CASE("a learner in BF16 takes the GPU memory that was estimated", "[trainin
 
 TEST_CASE("inspection lists the algorithms of convolutions", "[training]") {
   cuda_stand_in::reset();
-  for (const auto& [precision, cores] : {std::pair("TF32", "tensor cores"), std::pair("BF16", "tensor cores")}) {
-    const jobs::Inspection inspection = jobs::inspect(small_job(precision));
+  for (const auto& [precision, cores] : {std::pair("FP32", "no tensor cores"), std::pair("BF16", "tensor cores")}) {
+    const jobs::Inspection inspection = jobs::inspect(small_job(precision, 80));  // too many for our kernels
     REQUIRE(inspection.kernels.size() == 2);  // images have no gradient; both batch sizes are equal
     CHECK_THAT(inspection.kernels[0],
-               ContainsSubstring("cuda:0: input 100x1x28x28, 4 filters of 5x5") && ContainsSubstring(cores));
+               ContainsSubstring("cuda:0: input 100x1x28x28, 80 filters of 5x5") && ContainsSubstring(cores));
     CHECK_THAT(jobs::to_text(inspection), ContainsSubstring("Convolutions:\ncuda:0: input 100x1x28x28"));
     CHECK(jobs::to_json(inspection)["kernels"].size() == 2);
   }
