@@ -71,7 +71,7 @@ std::int64_t count_nodes(const std::string& model, engine::Precision precision) 
   const TemporaryDirectory directory;
   const auto file = directory / "job.txtpb";
   write_text(file, fmt::format("name: \"count\"\nmodel {{ zoo {{ {} }} }}\ndata {{ digits {{}} }}\n"
-                               "training {{ batch_size: 2 max_epochs: 1 precision: {} seed: 1 }}\n"
+                               "training {{ batch_size: 4 max_epochs: 1 precision: {} seed: 1 }}\n"
                                "optimizer {{ sgd {{ momentum: 0.9 weight_decay: 5e-4 }} }}\n"
                                "learning_rate {{ base: 0.001 }}\nsynchronization {{ sma {{}} }}\n",
                                model, to_string(precision)));

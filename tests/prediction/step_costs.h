@@ -23,7 +23,7 @@ struct StepQuestion {
 };
 
 // Counts the nodes that one learner enqueues for a step on the stand-in: copies, kernels and library calls. The number
-// does not depend on the batch size, so a small mini-batch of the built-in digits is captured.
+// does not depend on the batch size from 3 on, so a small mini-batch of the built-in digits is captured.
 std::int64_t count_nodes(const std::string& model, engine::Precision precision);
 
 // Counts operations and bytes. Each tensor counts once in each of these:

@@ -85,7 +85,7 @@ auto with_function(const ActivationFunction& f, const Body& body) {
   fail(ErrorKind::kInternal, "activation {} cannot be part of another operator", static_cast<int>(f.kind));
 }
 
-// The same functions, chosen by a thread: for kernels whose other work outweighs the choice.
+// The output of the same functions, chosen by a thread: for kernels whose other work outweighs the choice.
 __device__ inline float output_of(const ActivationFunction& f, float x) {
   switch (f.kind) {
     case ActivationKind::kRelu: return Relu{}.output(x);
@@ -100,18 +100,34 @@ __device__ inline float output_of(const ActivationFunction& f, float x) {
   return x;
 }
 
-__device__ inline float gradient_of(const ActivationFunction& f, float y, float dy) {
+// The gradient of the same functions without a branch, bit for bit:
+//   dy (a + b y) (1 + c y) if least < y < most, else dy slope, which is 0 for a slope of 0
+struct Derivative {
+  float least = -HUGE_VALF;
+  float most = HUGE_VALF;
+  float a = 1.0F;
+  float b = 0.0F;
+  float c = 0.0F;
+  float slope = 0.0F;
+
+  __device__ float gradient(float y, float dy) const {
+    const float outside = slope == 0.0F ? 0.0F : slope * dy;
+    return y > least && y < most ? dy * (a + b * y) * (1.0F + c * y) : outside;
+  }
+};
+
+inline Derivative derivative_of(const ActivationFunction& f) {
   switch (f.kind) {
-    case ActivationKind::kRelu: return Relu{}.gradient(y, dy);
-    case ActivationKind::kTanh: return Tanh{}.gradient(y, dy);
-    case ActivationKind::kSigmoid: return Sigmoid{}.gradient(y, dy);
-    case ActivationKind::kLeakyRelu: return LeakyRelu{f.slope}.gradient(y, dy);
-    case ActivationKind::kRelu6: return Relu6{}.gradient(y, dy);
+    case ActivationKind::kRelu: return {.least = 0.0F};
+    case ActivationKind::kTanh: return {.b = -1.0F, .c = 1.0F, .slope = NAN};  // y is NaN, or within -1 and 1
+    case ActivationKind::kSigmoid: return {.a = 0.0F, .b = 1.0F, .c = -1.0F, .slope = NAN};
+    case ActivationKind::kLeakyRelu: return {.least = 0.0F, .slope = f.slope};
+    case ActivationKind::kRelu6: return {.least = 0.0F, .most = kRelu6Limit};
     case ActivationKind::kGelu:
     case ActivationKind::kSilu:
     case ActivationKind::kHardSwish: break;
   }
-  return dy;
+  fail(ErrorKind::kInternal, "activation {} cannot be part of another operator", static_cast<int>(f.kind));
 }
 
 // As with_function, for all functions.

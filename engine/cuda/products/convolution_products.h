@@ -48,7 +48,8 @@ class ConvolutionProducts {
   // Enqueues one kernel.
   virtual void enqueue_output(const ConvolutionSizes& sizes, const ConvolutionOutput& of,
                               const StreamContext& context) const = 0;
-  // Enqueues one kernel; two for an input gradient with fewer than three filters or output columns.
+  // Enqueues one kernel; two for an input gradient with fewer than three filters or output columns, or with at most 16
+  // filters and more than 32 channels or the other way around.
   virtual void enqueue_gradients(const ConvolutionSizes& sizes, const ConvolutionGradients& of,
                                  const StreamContext& context) const = 0;
 };

@@ -28,13 +28,18 @@ inline std::int64_t count_tiles(const ProductExtents& of, std::int64_t rows, std
   return ((of.rows + rows - 1) / rows) * ((of.columns + columns - 1) / columns);
 }
 
-// Returns body(tile) with the tile for pixels as rows, and channels or filters as columns.
+// Returns body(tile) with the tile for pixels as rows, and channels or filters as columns. `step`: elements from one
+// channel or filter, of those that k counts, to the next.
 template <typename Arithmetic, typename Body>
-auto with_tile_of_images(const ProductExtents& of, const Body& body) {
+auto with_tile_of_images(const ProductExtents& of, int step, const Body& body) {
   using Of = Tiles<Arithmetic>;
   constexpr std::int64_t kFew = 16;
+  const bool is_small = of.rows <= 32 || count_tiles(of, 64, 64) < kFew;
+  if constexpr (!Arithmetic::kChannelsLast) {
+    if (step == 1) return is_small ? body(typename Of::Small{}) : body(typename Of::Square{});  // a dense layer
+  }
   if (of.columns <= 16 && of.rows > 32) return body(typename Of::Slim{});
-  if (of.rows <= 32 || count_tiles(of, 64, 64) < kFew) return body(typename Of::Small{});
+  if (is_small) return body(typename Of::Small{});
   if (of.columns <= 32) return body(typename Of::Tall{});
   return body(typename Of::Square{});
 }
@@ -55,14 +60,25 @@ struct Reading {
   static constexpr bool kLanesAlongInner = kAlongInner;
 };
 
+// Of a product that counts too few channels, filters or pixels to read several at once, which is rare: one tile for all
+// extents. LeNet's first layer, with one channel and 20 filters, is such a product.
+using NarrowReading = Reading<1, false>;
+template <typename Arithmetic>
+using NarrowTileOfImages = typename Tiles<Arithmetic>::Tall;
+template <typename Arithmetic>
+using NarrowTileOfWeights = typename Tiles<Arithmetic>::Wide;
+
 // Returns body(reading) for a k that counts taps of `lines` channels or filters, whose memory has `step` elements from
-// one to the next. is_narrow: they are too few to be padded. At best, each thread reads one chunk in a turn, because to
-// find the place of a chunk is dear.
+// one to the next. At best, each thread reads one chunk in a turn, because to find the place of a chunk is dear.
 template <typename Tile, typename Body>
-auto with_reading_of_lines(bool is_narrow, int lines, int step, const Body& body) {
+auto with_reading_of_lines(int lines, int step, const Body& body) {
+  using Of = Tiles<typename Tile::Arithmetic>;
+  constexpr bool kHasDenseLayers = Tile::Arithmetic::kChannelsLast || std::is_same_v<Tile, typename Of::Small> ||
+                                   std::is_same_v<Tile, typename Of::Square>;
   constexpr int kAll = Tile::kRows * kInner / Tile::kThreadsOfPart;
-  if (is_narrow) return body(Reading<1, false>{});
-  if (step == 1) return body(Reading<4, true>{});
+  if constexpr (kHasDenseLayers) {
+    if (step == 1) return body(Reading<4, true>{});
+  }
   if constexpr (!Tile::Arithmetic::kChannelsLast) {
     if (lines % kAll == 0) return body(Reading<kAll, false>{});
   }
@@ -71,8 +87,7 @@ auto with_reading_of_lines(bool is_narrow, int lines, int step, const Body& body
 
 // The same for a k that counts the pixels of each row.
 template <typename Arithmetic, typename Body>
-auto with_reading_of_pixels(bool is_narrow, int step, const Body& body) {
-  if (is_narrow) return body(Reading<1, false>{});
+auto with_reading_of_pixels(int step, const Body& body) {
   if constexpr (!Arithmetic::kChannelsLast) {
     if (step == 1) return body(Reading<4, true>{});
   }

@@ -32,12 +32,14 @@ struct Product {
 };
 
 template <typename T, typename Tile, typename Reading>
-using WeightProduct = Product<Tile, GradientRows<T, Reading::kChunk, Reading::kLanesAlongInner>,
-                              PatchColumns<T, Reading::kChunk, Reading::kLanesAlongInner>, WeightResult>;
+using WeightProduct =
+    Product<Tile, GradientRows<T, Reading::kChunk, Reading::kLanesAlongInner, Tile::Arithmetic::kDifferentiates>,
+            PatchColumns<T, Reading::kChunk, Reading::kLanesAlongInner>, WeightResult>;
 
 template <typename T, typename Tile, typename Reading>
-using InputProduct = Product<Tile, GradientPatchRows<T, Reading::kChunk, Reading::kLanesAlongInner>,
-                             WeightColumns<T, std::min(Reading::kChunk, kLongestPadded), false>, ImageResult<T>>;
+using InputProduct =
+    Product<Tile, GradientPatchRows<T, Reading::kChunk, Reading::kLanesAlongInner, Tile::Arithmetic::kDifferentiates>,
+            WeightColumns<T, std::min(Reading::kChunk, kLongestPadded), false>, InputGradientResult<T>>;
 
 template <typename Of>
 __device__ void compute(const Of& of, int block, typename Of::Tile::Memory& memory) {
@@ -75,24 +77,28 @@ template <typename Arithmetic, typename Body>
 auto with_product_of_weights(const ConvolutionSizes& sizes, const Body& body) {
   // With a column for the bias, whether there is one or not, so that the cut does not depend on it.
   const ProductExtents extents{sizes.filters, std::int64_t{sizes.taps()} * sizes.channels + 1};
-  return with_reading_of_pixels<Arithmetic>(is_narrow(sizes), sizes.output.pixel, [&](auto reading) {
-    return with_tile_of_weights<Arithmetic>(extents, [&](auto tile) {
-      const std::int64_t inner =
-          std::int64_t{sizes.images} * sizes.rows.output * padded_to_chunks<reading.kChunk>(sizes.columns.output);
-      return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
-    });
+  const auto with_cut = [&](auto tile, auto reading) {
+    const std::int64_t inner =
+        std::int64_t{sizes.images} * sizes.rows.output * padded_to_chunks<reading.kChunk>(sizes.columns.output);
+    return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
+  };
+  if (is_narrow(sizes)) return with_cut(NarrowTileOfWeights<Arithmetic>{}, NarrowReading{});
+  return with_reading_of_pixels<Arithmetic>(sizes.output.pixel, [&](auto reading) {
+    return with_tile_of_weights<Arithmetic>(extents, [&](auto tile) { return with_cut(tile, reading); });
   });
 }
 
 template <typename Arithmetic, typename Body>
 auto with_product_of_input(const ConvolutionSizes& sizes, const Body& body) {
   const ProductExtents extents{sizes.input_pixels(), sizes.channels};
-  return with_tile_of_images<Arithmetic>(extents, [&](auto tile) {
-    return with_reading_of_lines<decltype(tile)>(
-        is_narrow(sizes), sizes.filters, sizes.output.channel, [&](auto reading) {
-          const std::int64_t inner = std::int64_t{sizes.taps()} * padded_to_chunks<reading.kChunk>(sizes.filters);
-          return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
-        });
+  const auto with_cut = [&](auto tile, auto reading) {
+    const std::int64_t inner = std::int64_t{sizes.taps()} * padded_to_chunks<reading.kChunk>(sizes.filters);
+    return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
+  };
+  if (is_narrow(sizes)) return with_cut(NarrowTileOfImages<Arithmetic>{}, NarrowReading{});
+  return with_tile_of_images<Arithmetic>(extents, sizes.output.channel, [&](auto tile) {
+    return with_reading_of_lines<decltype(tile)>(sizes.filters, sizes.output.channel,
+                                                 [&](auto reading) { return with_cut(tile, reading); });
   });
 }
 
@@ -102,11 +108,12 @@ std::size_t weight_scratch_bytes(const ConvolutionSizes& sizes) {
       sizes, [](auto tile, auto, const ProductCut& cut) { return slice_bytes<decltype(tile)>(cut); });
 }
 
-template <typename T>
-OutputGradient<T> gradient_before_activation(const ConvolutionGradients& of) {
+template <typename T, typename Arithmetic>
+OutputGradient<T, Arithmetic::kDifferentiates> gradient_before_activation(const ConvolutionGradients& of) {
   const auto* gradient = static_cast<const T*>(of.output_gradient);
+  ARBALEST_CHECK(Arithmetic::kDifferentiates || !of.activation.has_value());
   if (!of.activation.has_value()) return {gradient, nullptr};
-  return {gradient, static_cast<const T*>(of.output), *of.activation};
+  return {gradient, static_cast<const T*>(of.output), derivative_of(*of.activation)};
 }
 
 template <typename T, typename Tile, typename Reading>
@@ -114,7 +121,8 @@ WeightProduct<T, Tile, Reading> weight_product(const ConvolutionSizes& sizes, co
                                                const ProductCut& cut, const StreamContext& context) {
   const int row = padded_to_chunks<Reading::kChunk>(sizes.columns.output);
   WeightProduct<T, Tile, Reading> product;
-  static_cast<OutputGradient<T>&>(product.left) = gradient_before_activation<T>(of);
+  static_cast<OutputGradient<T, Tile::Arithmetic::kDifferentiates>&>(product.left) =
+      gradient_before_activation<T, typename Tile::Arithmetic>(of);
   product.left.sizes = sizes;
   product.left.pixels = PixelNumbers(sizes.rows.output, row);
   product.left.in_words = Reading::kChunk > 1 && row == sizes.columns.output && sizes.output.pixel == 1;
@@ -140,7 +148,8 @@ InputProduct<T, Tile, Reading> input_product(const ConvolutionSizes& sizes, cons
   constexpr int kChunk = Reading::kChunk;
   const int lines = padded_to_chunks<kChunk>(sizes.filters);
   InputProduct<T, Tile, Reading> product;
-  static_cast<OutputGradient<T>&>(product.left) = gradient_before_activation<T>(of);
+  static_cast<OutputGradient<T, Tile::Arithmetic::kDifferentiates>&>(product.left) =
+      gradient_before_activation<T, typename Tile::Arithmetic>(of);
   product.left.sizes = sizes;
   product.left.pixels = PixelNumbers(sizes.rows.input, sizes.columns.input);
   product.left.taps = TapNumbers(lines, sizes.columns.kernel);
@@ -171,11 +180,16 @@ void launch_one(const Of& of, const StreamContext& context) {
   launch<compute_one<Of>>(of.cut.blocks(), context.stream, of);
 }
 
+// Of a convolution whose channels and filters differ much, which is rare.
+template <typename First, typename Second>
+constexpr bool kIsRarePair =
+    First::Tile::kRows >= 4 * Second::Tile::kColumns || Second::Tile::kColumns >= 4 * First::Tile::kRows;
+
 template <typename First, typename Second>
 void launch_both(const First& first, const Second& second, const StreamContext& context) {
   using Pixels = typename First::Left;
   using Lines = typename Second::Left;
-  if constexpr (Pixels::kChunk == 1 && Lines::kChunk == 1) {
+  if constexpr ((Pixels::kChunk == 1 && Lines::kChunk == 1) || kIsRarePair<First, Second>) {
     launch_one(first, context);
     launch_one(second, context);
   } else if constexpr (Pixels::kChunk > 1 && Lines::kChunk > 1 && Pixels::kLanesAlongInner != Lines::kLanesAlongInner) {

@@ -224,27 +224,29 @@ struct WeightColumns {
   }
 };
 
-// The gradient of a convolution's output before its activation.
-template <typename T>
+// The gradient of a convolution's output before its activation. kDifferentiates: whether there may be one.
+template <typename T, bool kDifferentiates>
 struct OutputGradient {
   const T* gradient = nullptr;
   const T* output = nullptr;  // null: no activation
-  ActivationFunction activation = {ActivationKind::kRelu};
+  Derivative derivative = {};
 
   template <int kChunk>
   __device__ void read(int at, int step, int count, bool in_words, float (&values)[kChunk]) const {
     read_chunk<kChunk>(gradient + at, step, count, in_words, values);
-    if (output == nullptr || count <= 0) return;
-    float outputs[kChunk];
-    read_chunk<kChunk>(output + at, step, count, in_words, outputs);
+    if constexpr (kDifferentiates) {
+      if (output == nullptr || count <= 0) return;
+      float outputs[kChunk];
+      read_chunk<kChunk>(output + at, step, count, in_words, outputs);
 #pragma unroll
-    for (int i = 0; i < kChunk; ++i) values[i] = gradient_of(activation, outputs[i], values[i]);
+      for (int i = 0; i < kChunk; ++i) values[i] = derivative.gradient(outputs[i], values[i]);
+    }
   }
 };
 
 // The output pixels that read an input pixel, as rows: the left operand of the input gradient.
-template <typename T, int kChunkOf, bool kAlongInner>
-struct GradientPatchRows : OutputGradient<T> {
+template <typename T, int kChunkOf, bool kAlongInner, bool kDifferentiates>
+struct GradientPatchRows : OutputGradient<T, kDifferentiates> {
   static constexpr int kChunk = kChunkOf;  // filters
   static constexpr bool kLanesAlongInner = kAlongInner;
   struct Outer {
@@ -282,8 +284,9 @@ struct GradientPatchRows : OutputGradient<T> {
     const bool is_read = row == output_row * row_stride.value() && column == output_column * column_stride.value() &&
                          output_row < sizes.rows.output && output_column < sizes.columns.output;
     const int pixel = output_row * sizes.columns.output + output_column;
-    OutputGradient<T>::template read<kChunk>(of.at + at.at + pixel * sizes.output.pixel, sizes.output.channel,
-                                             is_read ? sizes.filters - at.filter : 0, in_words, values);
+    OutputGradient<T, kDifferentiates>::template read<kChunk>(
+        of.at + at.at + pixel * sizes.output.pixel, sizes.output.channel, is_read ? sizes.filters - at.filter : 0,
+        in_words, values);
   }
 
   template <typename Visitor>
@@ -294,8 +297,8 @@ struct GradientPatchRows : OutputGradient<T> {
 };
 
 // Filters as rows: the left operand of the weight gradient.
-template <typename T, int kChunkOf, bool kAlongInner>
-struct GradientRows : OutputGradient<T> {
+template <typename T, int kChunkOf, bool kAlongInner, bool kDifferentiates>
+struct GradientRows : OutputGradient<T, kDifferentiates> {
   static constexpr int kChunk = kChunkOf;  // pixels of a row
   static constexpr bool kLanesAlongInner = kAlongInner;
   struct Inner {
@@ -315,7 +318,8 @@ struct GradientRows : OutputGradient<T> {
             sizes.columns.output - of.column};
   }
   __device__ void read(const Outer& of, const Inner& at, float (&values)[kChunk]) const {
-    OutputGradient<T>::template read<kChunk>(of + at.at, sizes.output.pixel, at.count, in_words, values);
+    OutputGradient<T, kDifferentiates>::template read<kChunk>(of + at.at, sizes.output.pixel, at.count, in_words,
+                                                              values);
   }
 
   template <typename Visitor>
@@ -325,58 +329,87 @@ struct GradientRows : OutputGradient<T> {
   }
 };
 
-// Takes rows of pixels and columns of channels: the output, or the input's gradient.
+// Takes rows of pixels and columns of channels or filters.
 template <typename T>
 struct ImageResult {
   T* images = nullptr;
-  const T* addend = nullptr;    // is added, in the order of images, which it may be; null: nothing
-  const float* bias = nullptr;  // [columns]; null: none
   ImageSteps steps = {};
   Divisor pixels = {};  // of an image
   int rows = 0;
   int columns = 0;
-  bool activates = false;
-  ActivationFunction activation = {ActivationKind::kRelu};
 
-  __device__ void store(int row, int column, const float (&sums)[kSide][kSide]) const {
+  // `addend` is added, in the order of images, which it may be; null: nothing.
+  __device__ void write(int row, int column, const float (&values)[kSide][kSide], const T* addend) const {
     const bool in_words = steps.pixel == 1 && pixels.value() % kSide == 0 && row + kSide <= rows;
-#pragma unroll  // without it, the sums would lie in local memory
+#pragma unroll  // without it, the values would lie in local memory
     for (int j = 0; j < kSide; ++j) {
       if (column + j >= columns) return;
-      Floats<kSide> values;
-#pragma unroll
-      for (int i = 0; i < kSide; ++i) {
-        const float sum = bias == nullptr ? sums[i][j] : sums[i][j] + bias[column + j];
-        values.at[i] = activates ? output_of(activation, sum) : sum;
-      }
       const int channel = (column + j) * steps.channel;
       if (in_words) {
         const int place = channel + offset(row);
-        store_group<kSide>(addend == nullptr ? values : load_group<kSide>(addend + place, 0) + values, images + place,
-                           0);
+        Floats<kSide> of_column;
+#pragma unroll
+        for (int i = 0; i < kSide; ++i) of_column.at[i] = values[i][j];
+        store_group<kSide>(addend == nullptr ? of_column : load_group<kSide>(addend + place, 0) + of_column,
+                           images + place, 0);
         continue;
       }
 #pragma unroll
       for (int i = 0; i < kSide; ++i) {
         if (row + i >= rows) continue;
         const int place = channel + offset(row + i);
-        elementwise::store(addend == nullptr ? values.at[i] : elementwise::load(addend[place]) + values.at[i],
+        elementwise::store(addend == nullptr ? values[i][j] : elementwise::load(addend[place]) + values[i][j],
                            images[place]);
       }
     }
-  }
-
-  template <typename Visitor>
-  __host__ __device__ friend constexpr void visit_addresses(ImageResult& of, Visitor&& visit) {
-    visit(of.images);
-    visit(of.addend);
-    visit(of.bias);
   }
 
  private:
   __device__ int offset(int row) const {
     const int image = pixels.quotient(row);
     return image * steps.image + (row - image * pixels.value()) * steps.pixel;
+  }
+};
+
+template <typename T>
+struct InputGradientResult : ImageResult<T> {
+  const T* addend = nullptr;
+
+  __device__ void store(int row, int column, const float (&sums)[kSide][kSide]) const {
+    this->write(row, column, sums, addend);
+  }
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(InputGradientResult& of, Visitor&& visit) {
+    visit(of.images);
+    visit(of.addend);
+  }
+};
+
+template <typename T>
+struct OutputResult : ImageResult<T> {
+  const float* bias = nullptr;  // [columns]; null: none
+  bool activates = false;
+  ActivationFunction activation = {ActivationKind::kRelu};
+
+  __device__ void store(int row, int column, const float (&sums)[kSide][kSide]) const {
+    float values[kSide][kSide];
+#pragma unroll
+    for (int j = 0; j < kSide; ++j) {
+      const float of_column = bias == nullptr || column + j >= this->columns ? 0.0F : bias[column + j];
+#pragma unroll
+      for (int i = 0; i < kSide; ++i) {
+        const float sum = bias == nullptr ? sums[i][j] : sums[i][j] + of_column;
+        values[i][j] = activates ? output_of(activation, sum) : sum;
+      }
+    }
+    this->write(row, column, values, nullptr);
+  }
+
+  template <typename Visitor>
+  __host__ __device__ friend constexpr void visit_addresses(OutputResult& of, Visitor&& visit) {
+    visit(of.images);
+    visit(of.bias);
   }
 };
 

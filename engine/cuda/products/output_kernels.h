@@ -12,7 +12,7 @@ namespace arbalest::engine::cuda {
 template <typename T, typename Tile, typename Reading>
 __device__ void compute_output(const PatchRows<T, Reading::kChunk, Reading::kLanesAlongInner> patches,
                                const WeightColumns<T, std::min(Reading::kChunk, kLongestPadded), true> weights,
-                               const ImageResult<T> result, const ProductCut cut, const SliceMemory slices) {
+                               const OutputResult<T> result, const ProductCut cut, const SliceMemory slices) {
   __shared__ typename Tile::Memory memory;
   multiply_tile<Tile>(patches, weights, result, cut, slices, static_cast<int>(blockIdx.x), memory);
 }
@@ -21,12 +21,14 @@ __device__ void compute_output(const PatchRows<T, Reading::kChunk, Reading::kLan
 template <typename Arithmetic, typename Body>
 auto with_product_of_output(const ConvolutionSizes& sizes, const Body& body) {
   const ProductExtents extents{sizes.output_pixels(), sizes.filters};
-  return with_tile_of_images<Arithmetic>(extents, [&](auto tile) {
-    return with_reading_of_lines<decltype(tile)>(
-        sizes.channels < 3, sizes.channels, sizes.input.channel, [&](auto reading) {
-          const std::int64_t inner = std::int64_t{sizes.taps()} * padded_to_chunks<reading.kChunk>(sizes.channels);
-          return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
-        });
+  const auto with_cut = [&](auto tile, auto reading) {
+    const std::int64_t inner = std::int64_t{sizes.taps()} * padded_to_chunks<reading.kChunk>(sizes.channels);
+    return body(tile, reading, cut_product<decltype(tile)>(extents.rows, extents.columns, inner));
+  };
+  if (sizes.channels < 3) return with_cut(NarrowTileOfImages<Arithmetic>{}, NarrowReading{});
+  return with_tile_of_images<Arithmetic>(extents, sizes.input.channel, [&](auto tile) {
+    return with_reading_of_lines<decltype(tile)>(sizes.channels, sizes.input.channel,
+                                                 [&](auto reading) { return with_cut(tile, reading); });
   });
 }
 
@@ -57,7 +59,7 @@ void enqueue_output_of(const ConvolutionSizes& sizes, const ConvolutionOutput& o
     weights.tap_step = sizes.weights.tap;
     weights.lines = sizes.channels;
     weights.in_words = is_whole && sizes.weights.channel == 1;
-    ImageResult<T> result;
+    OutputResult<T> result;
     result.images = static_cast<T*>(of.output);
     result.bias = of.bias;
     result.steps = sizes.output;

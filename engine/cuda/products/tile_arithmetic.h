@@ -29,6 +29,7 @@ __device__ int column_of(int thread) {
 //   Factor, factor(value)   what lies in shared memory
 //   padding(length)         additional length of a line there, so that fewer threads meet in a bank
 //   kChannelsLast           whether its tensors have channels last; fewer kernels are compiled then
+//   kDifferentiates         whether its gradients are read through the derivative of an activation
 //   Sums<Tile>              a thread's share of the sums of its part, all of whose threads call
 //     add(left, right, thread)              adds the products of kInner k
 //     collect(sums, part, thread, memory)   gives each thread kSide x kSide sums, through shared memory if need be
@@ -37,6 +38,7 @@ struct FusedMultiplyAdd {
   using Factor = float;
   static constexpr int padding(int /*length*/) { return 4; }
   static constexpr bool kChannelsLast = false;
+  static constexpr bool kDifferentiates = true;
   static __device__ float factor(float value) { return value; }
 
   template <typename Tile>
@@ -73,6 +75,7 @@ struct TensorCores {
   using Factor = Tf32;
   static constexpr int padding(int length) { return length <= 16 ? 4 : 8; }  // all that 48 KiB have room for
   static constexpr bool kChannelsLast = true;
+  static constexpr bool kDifferentiates = false;
   static __device__ Tf32 factor(float value) { return round_to_tf32(value); }
 
   // A warp has kDown x kAcross products of 16 x 8 each (tensor_core.h).
