@@ -60,7 +60,7 @@ TEST_CASE("inspection lists the algorithms of convolutions", "[training]") {
     REQUIRE(inspection.kernels.size() == 2);  // images have no gradient; both batch sizes are equal
     CHECK_THAT(inspection.kernels[0],
                ContainsSubstring("cuda:0: input 100x1x28x28, 4 filters of 5x5") && ContainsSubstring(cores));
-    CHECK_THAT(jobs::to_text(inspection), ContainsSubstring("Convolutions:\ncuda:0: input 100x1x28x28"));
+    CHECK_THAT(jobs::to_text(inspection), ContainsSubstring("Kernels, without --timings:\ncuda:0: input 100x1x28x28"));
     CHECK(jobs::to_json(inspection)["kernels"].size() == 2);
   }
 }

@@ -13,7 +13,7 @@
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/linear.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/cuda/products/tiled_linear.h"
+#include "engine/cuda/products/product_choice.h"
 
 namespace arbalest::engine::cuda {
 
@@ -195,9 +195,8 @@ void Conv2d::run_backward(const LinearBackward& of, const StreamContext& context
 }  // namespace
 
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
-                                        LibraryQuestions& questions) {
-  if (auto tiled = make_tiled_operator(spec, options)) return tiled;
-  return std::make_unique<Conv2d>(spec, options, questions);
+                                        LibraryQuestions& questions, KernelChooser& chooser) {
+  return choose_product(spec, options, chooser, [&] { return std::make_unique<Conv2d>(spec, options, questions); });
 }
 
 }  // namespace arbalest::engine::cuda

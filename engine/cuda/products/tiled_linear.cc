@@ -11,8 +11,11 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostChannels = 64;
-constexpr std::int64_t kMostExamples = 128;
+// Of operators that are candidates, and of those that the rule takes.
+constexpr std::int64_t kMostChannels = 512;
+constexpr std::int64_t kMostExamples = 512;
+constexpr std::int64_t kFewChannels = 64;
+constexpr std::int64_t kFewExamples = 128;
 
 class TiledLinear final : public LinearOperator {
  public:
@@ -66,36 +69,61 @@ Layout weights_of(const PrepareOptions& options, const Shape& shape, Order order
   return options.parameters.empty() ? make_layout(shape, DType::kFloat32, order) : options.parameters[0];
 }
 
-std::unique_ptr<Operator> make(const PrepareOptions& options, bool bias, std::optional<ActivationFunction> activation,
-                               const std::optional<ConvolutionSizes>& sizes, const Layout& output,
-                               const Layout& weights) {
-  if (!sizes.has_value()) return nullptr;
-  return std::make_unique<TiledLinear>(options, bias, activation, *sizes, output, weights);
+Layout output_of(const Conv2dSpec& spec) {
+  return make_layout(window_output_shape(spec.input.shape(), spec.window, spec.filters), DType::kFloat32,
+                     Order::kCanonical);
 }
+
+Layout weights_of(const Conv2dSpec& spec, const PrepareOptions& options) {
+  return weights_of(options, weights_shape(spec), Order::kCanonical);
+}
+
+Layout weights_of(const DenseSpec& spec, const PrepareOptions& options) {
+  const Shape& input = spec.input.shape();
+  const Order order = order_of(spec.input);
+  return order == Order::kChannelsLast ? weights_of(options, input.with_batch(spec.units), order)
+                                       : weights_of(options, {spec.units, input.elements_per_example()}, order);
+}
+
+std::optional<ConvolutionSizes> sizes_of(const Conv2dSpec& spec, const PrepareOptions& options) {
+  return convolution_sizes(spec.input, weights_of(spec, options), output_of(spec), spec.window);
+}
+
+std::optional<ConvolutionSizes> sizes_of(const DenseSpec& spec, const PrepareOptions& options) {
+  return dense_sizes(spec.input, weights_of(spec, options), spec.units);
+}
+
+template <typename Spec>
+std::unique_ptr<Operator> make(const Spec& spec, const PrepareOptions& options, const Layout& output) {
+  const std::optional<ConvolutionSizes> sizes = sizes_of(spec, options);
+  ARBALEST_CHECK(sizes.has_value());
+  return std::make_unique<TiledLinear>(options, spec.bias, spec.activation, *sizes, output, weights_of(spec, options));
+}
+
+std::int64_t most_channels(const Conv2dSpec& spec) { return std::max(spec.input.shape()[1], spec.filters); }
 
 }  // namespace
 
+bool has_tiled_operator(const Conv2dSpec& spec, const PrepareOptions& options) {
+  return is_float32(spec.input, options) && spec.groups == 1 && most_channels(spec) <= kMostChannels &&
+         sizes_of(spec, options).has_value();
+}
+
+bool has_tiled_operator(const DenseSpec& spec, const PrepareOptions& options) {
+  if (!is_float32(spec.input, options) || spec.input.shape()[0] > kMostExamples) return false;
+  // Weights in another order are copied, which a library's operator does.
+  return order_of(weights_of(spec, options)) == order_of(spec.input) && sizes_of(spec, options).has_value();
+}
+
+bool prefers_tiled_operator(const Conv2dSpec& spec) { return most_channels(spec) <= kFewChannels; }
+bool prefers_tiled_operator(const DenseSpec& spec) { return spec.input.shape()[0] <= kFewExamples; }
+
 std::unique_ptr<Operator> make_tiled_operator(const Conv2dSpec& spec, const PrepareOptions& options) {
-  const Shape& input = spec.input.shape();
-  if (!is_float32(spec.input, options) || spec.groups != 1) return nullptr;
-  if (std::max(input[1], spec.filters) > kMostChannels) return nullptr;
-  const Layout output = make_layout(window_output_shape(input, spec.window, spec.filters), DType::kFloat32,
-                                    Order::kCanonical);
-  const Layout weights = weights_of(options, weights_shape(spec), Order::kCanonical);
-  return make(options, spec.bias, spec.activation, convolution_sizes(spec.input, weights, output, spec.window), output,
-              weights);
+  return make(spec, options, output_of(spec));
 }
 
 std::unique_ptr<Operator> make_tiled_operator(const DenseSpec& spec, const PrepareOptions& options) {
-  const Shape& input = spec.input.shape();
-  if (!is_float32(spec.input, options) || input[0] > kMostExamples) return nullptr;
-  const Order order = order_of(spec.input);
-  const Layout weights = order == Order::kChannelsLast
-                             ? weights_of(options, input.with_batch(spec.units), order)
-                             : weights_of(options, {spec.units, input.elements_per_example()}, order);
-  if (order_of(weights) != order) return nullptr;  // a library's operator reads a copy
-  const Layout output = make_layout({input[0], spec.units}, DType::kFloat32, Order::kCanonical);
-  return make(options, spec.bias, spec.activation, dense_sizes(spec.input, weights, spec.units), output, weights);
+  return make(spec, options, make_layout({spec.input.shape()[0], spec.units}, DType::kFloat32, Order::kCanonical));
 }
 
 }  // namespace arbalest::engine::cuda

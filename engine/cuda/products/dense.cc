@@ -9,7 +9,7 @@
 #include "engine/cuda/operators/bias.h"
 #include "engine/cuda/operators/linear.h"
 #include "engine/cuda/operators/operators.h"
-#include "engine/cuda/products/tiled_linear.h"
+#include "engine/cuda/products/product_choice.h"
 #include "engine/cuda/runtime/check.h"
 
 namespace arbalest::engine::cuda {
@@ -126,10 +126,9 @@ void Dense::run_backward(const LinearBackward& of, const StreamContext& context)
 
 }  // namespace
 
-std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options) {
+std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options, KernelChooser& chooser) {
   ARBALEST_CHECK(spec.input.shape().rank() >= 2 && spec.units > 0);
-  if (auto tiled = make_tiled_operator(spec, options)) return tiled;
-  return std::make_unique<Dense>(spec, options);
+  return choose_product(spec, options, chooser, [&] { return std::make_unique<Dense>(spec, options); });
 }
 
 }  // namespace arbalest::engine::cuda
