@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernel_choices.h"
 #include "options/job_options.h"
 #include "scheduler/replicas/training_state.h"
 #include "scheduler/scheduler.h"
@@ -87,6 +88,8 @@ struct RunState {
   std::optional<BestModel> best_model;  // best.safetensors; none: there is no such file
 
   std::uint64_t metrics_bytes = 0;  // length of metrics.jsonl
+
+  std::vector<engine::KernelChoice> kernels;  // of the run's GPUs; those of the first answer for all
 };
 
 }  // namespace arbalest::jobs

@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "arbalest/v1/run_state.pb.h"
+#include "checkpoint/kernel_choices_text.h"
 #include "checkpoint/saved_run.h"
 #include "engine/base/error.h"
 #include "scheduler/replicas/training_state.h"
@@ -215,6 +216,7 @@ std::string run_state_text(const SavedRun& saved) {
     set_all(added.mutable_per_device(), step.per_device);
   }
   message.set_metrics_bytes(run.metrics_bytes);
+  for (const engine::KernelChoice& choice : run.kernels) *message.add_kernels() = to_proto(choice);
   v1::RunState::Origin& origin = *message.mutable_origin();
   v1::RunState::PixelRules& pixels = *message.mutable_pixels();
   pixels.set_libpng_luma(saved.pixels.luma == dataflow::PixelRules::Luma::kLibpng);
@@ -262,6 +264,7 @@ SavedRun saved_run_of(const v1::RunState& message) {
   if (message.has_untrained_loss()) run.untrained_loss = message.untrained_loss();
   if (message.has_epoch_loss()) run.epoch_loss = message.epoch_loss();
   run.metrics_bytes = message.metrics_bytes();
+  for (const v1::KernelChoice& choice : message.kernels()) run.kernels.push_back(jobs::from_proto(choice));
   saved.pixels = read_pixels(message);
   saved.origin = {message.origin().program(),
                   message.origin().processor(),

@@ -27,6 +27,7 @@ struct InspectArguments {
   std::string data_root;
   bool json = false;
   bool expand = false;
+  bool timings = false;
   std::optional<std::string> links;  // with it, the table of parallelism is printed
   int devices = 0;
   std::optional<std::string> flops;
@@ -63,7 +64,8 @@ int inspect(const InspectArguments& arguments) {
     print(costs, arguments.json);
     return kOk;
   }
-  jobs::Inspection inspection = jobs::inspect(job);
+  jobs::Inspection inspection =
+      jobs::inspect(job, arguments.timings ? engine::KernelSelection::kTimed : engine::KernelSelection::kFixed);
   inspection.classes = jobs::find_class_table(job.data, data_root(arguments.data_root), inspection.warnings);
   log_warnings(inspection.warnings);
   print(inspection, arguments.json);
@@ -114,6 +116,10 @@ Command add_inspect(CLI::App& program) {
           ->add_flag("--expand", arguments->expand,
                      "Instead, print the job file with the layers of its model of the zoo listed one by one")
           ->excludes(json);
+  command
+      ->add_flag("--timings", arguments->timings,
+                 "GPU: time the candidates of kernels, as a run does that begins, and print the microseconds")
+      ->excludes(expand);
   add_assumed_devices(*command, *arguments, expand);
   return {command, [arguments] { return inspect(*arguments); }};
 }

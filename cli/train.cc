@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
+#include "checkpoint/kernel_choices_text.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
@@ -42,6 +43,7 @@ struct TrainArguments {
   std::string trace;
   std::string prometheus;
   std::string resume = "none";
+  std::string kernels;
   bool dry_run = false;
   bool quiet = false;
   bool no_graph = false;
@@ -133,6 +135,7 @@ TrainCommand command_of(const TrainArguments& arguments) {
     if (!value.empty()) command.options.insert(command.options.end(), {name, value});
   };
   add("--data-root", arguments.data_root);
+  add("--kernels", arguments.kernels);
   add("--prometheus", arguments.prometheus);
   if (arguments.no_graph) command.options.emplace_back("--no-graph");
   if (arguments.no_cache) command.options.emplace_back("--no-cache");
@@ -167,6 +170,12 @@ int end_completed(const TrainArguments& arguments, const engine::process::World&
   return kOk;
 }
 
+// Rank 0 chooses for all.
+void take_kernels(const TrainArguments& arguments, const engine::process::World& world, jobs::RunContext& context) {
+  if (arguments.kernels.empty() || world.rank() != 0) return;
+  context.device_options.recorded_kernels = jobs::read_kernel_choices(arguments.kernels);
+}
+
 int exit_code_of(const jobs::RunSummary& summary) { return exit_code(summary.status, summary.stop_signal); }
 
 int train(const TrainArguments& arguments, engine::process::World& world) {
@@ -196,6 +205,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (!run.completed().text.empty()) return end_completed(arguments, world, run);
   jobs::RunContext& context = run.context();
   context.device_options.graphs = !arguments.no_graph;
+  jobs::together(world, [&] { take_kernels(arguments, world, context); });
   context.stop_signal = &stop_signal;
   context.save_requests = &save_requests;
   if (cache) context.learner_cache = &*cache;
@@ -256,6 +266,12 @@ Command add_train(CLI::App& program, const std::string& name) {
       ->type_name("auto|none|DIR")
       ->check(check_name);
   add_data_root(*command, arguments->data_root);
+  command
+      ->add_option("--kernels", arguments->kernels,
+                   "GPU: take the kernels of another run, from the kernels.txtpb of its directory; a resumed run takes "
+                   "its own")
+      ->type_name("FILE")
+      ->check(check_name);
   command
       ->add_option("--trace", arguments->trace,
                    "Write a timeline of all tasks of this process to this new file, for ui.perfetto.dev, and report "

@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/base/layout.h"
 #include "engine/buffer.h"
+#include "engine/kernel_choices.h"
 #include "engine/operator.h"
 #include "engine/stream.h"
 
@@ -48,8 +50,14 @@ class Device {
   // little memory is free to find out.
   virtual std::size_t stream_bytes(const StreamOptions& options) const = 0;
 
-  // Throws ErrorKind::kDevice if the device cannot run the operator.
+  // Throws ErrorKind::kDevice if the device cannot run the operator, or if a recorded choice names kernels that the
+  // operator does not have.
   virtual std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) = 0;
+
+  // The kernels chosen for the operators prepared so far, without duplicates, in the order of the first. CPU: none.
+  virtual std::vector<KernelChoice> kernel_choices() const { return {}; }
+  // From now on, prepare() takes these choices where they answer a question that it has not answered yet.
+  virtual void take_kernel_choices(std::span<const KernelChoice> /*recorded*/) {}
 
   // The contiguous layout in canonical order (NCHW), without padding.
   virtual Layout plain_layout(const Shape& shape, DType dtype) const = 0;

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/kernel_choices.h"
+
 namespace arbalest::engine {
 
 struct DeviceSpec {
@@ -23,6 +25,10 @@ struct DeviceOptions {
   // CPU without named cores: the waiting thread of a stream lends its core to the stream it waits for
   // (engine/cpu/runtime/core_lending.h). False only to measure the effect.
   bool lend_cores = true;
+  // GPU: how kernels are chosen. Code without a job, such as a test of bytes, gets the rule.
+  KernelSelection kernels = KernelSelection::kFixed;
+  // GPU: choices of an earlier run. A question that they answer is neither timed nor left to the rule.
+  std::vector<KernelChoice> recorded_kernels = {};
 };
 
 }  // namespace arbalest::engine

@@ -58,6 +58,7 @@ struct PrepareOptions {
   std::vector<bool> no_gradient = {};
   // Fixed layouts in which to read the parameters; empty: the operator chooses.
   std::vector<Layout> parameters = {};
+  int replicas = 1;  // GPU: of the team for which the operator will mostly be enqueued; tells which kernels are fastest
   bool adds_to_loss = false;                  // for a loss: adds to the result of an earlier loss of the same step
   Precision precision = Precision::kFloat32;  // for convolutions and dense layers; others compute in their input's type
 

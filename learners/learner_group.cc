@@ -5,10 +5,11 @@
 namespace arbalest::learners {
 
 LearnerPlans::LearnerPlans(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options,
-                           int threads, const dataflow::ParameterLayout* parameters)
+                           int threads, int team, const dataflow::ParameterLayout* parameters)
     : training(graph, device,
                {.batch = options.batch,
                 .threads = threads,
+                .replicas = team,
                 .mode = engine::OperatorMode::kTraining,
                 .precision = options.precision,
                 .parameters = parameters,
@@ -16,6 +17,7 @@ LearnerPlans::LearnerPlans(const dataflow::Graph& graph, engine::Device& device,
       inference(graph, device,
                 {.batch = options.evaluation_batch,
                  .threads = threads,
+                 .replicas = team,
                  .mode = engine::OperatorMode::kInference,
                  .precision = options.precision,
                  .parameters = &training.parameters()}) {}

@@ -29,8 +29,9 @@ struct PoolOptions {
 
 // The plans that learners with the same number of threads share.
 struct LearnerPlans {
-  // `parameters`: layouts of existing flat vectors; null: the device chooses.
-  LearnerPlans(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads,
+  // `team`: learners of the teams that will mostly run them. `parameters`: layouts of existing flat vectors; null: the
+  // device chooses.
+  LearnerPlans(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads, int team,
                const dataflow::ParameterLayout* parameters);
 
   dataflow::Plan training;

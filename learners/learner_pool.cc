@@ -15,7 +15,7 @@ LearnerPool::LearnerPool(const dataflow::Graph& graph, engine::Device& device, c
       options_(options),
       count_(learners) {
   const GroupKey key = key_for(learners);
-  auto plans = std::make_shared<const LearnerPlans>(graph_, device, options, key.threads, parameters);
+  auto plans = std::make_shared<const LearnerPlans>(graph_, device, options, key.threads, key.team, parameters);
   groups_[key] = std::make_unique<LearnerGroup>(device, std::move(plans), key.threads, key.team);
   active_ = groups_[key].get();
 }
@@ -68,10 +68,10 @@ void LearnerPool::prepare(int count, int team) {
   }
   const auto same_threads =
       std::ranges::find(groups_, key.threads, [](const auto& each) { return each.first.threads; });
-  auto plans =
-      same_threads != groups_.end()
-          ? same_threads->second->plans()
-          : std::make_shared<const LearnerPlans>(graph_, device_, options_, key.threads, &training_plan().parameters());
+  auto plans = same_threads != groups_.end()
+                   ? same_threads->second->plans()
+                   : std::make_shared<const LearnerPlans>(graph_, device_, options_, key.threads, key.team,
+                                                          &training_plan().parameters());
   auto group = std::make_unique<LearnerGroup>(device_, std::move(plans), key.threads, key.team);
   group->grow(count, options_, shared_vectors());
   groups_.emplace(key, std::move(group));

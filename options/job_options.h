@@ -23,6 +23,7 @@
 #include "engine/base/error.h"
 #include "engine/base/precision.h"
 #include "engine/base/update_rule.h"
+#include "engine/kernel_choices.h"
 #include "engine/process/world.h"
 #include "options/parameters/initialize_options.h"
 #include "options/sparse_options.h"
@@ -112,6 +113,7 @@ struct TrainingOptions {
   std::optional<double> max_minutes = {};      // of training
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
+  engine::KernelSelection kernels = engine::KernelSelection::kTimed;  // of GPUs
   bool reestimates_statistics = true;  // whether batch normalization's statistics are re-estimated for the central
                                        // model
   int statistics_examples = 2048;

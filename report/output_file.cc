@@ -20,9 +20,9 @@ namespace {
 
 // Whether `name` is a file or a folder that a run makes in its directory.
 bool is_own_name(const fs::path& name) {
-  static const std::array<fs::path, 10> kOwn = {kJobFile,           kReplayFile,       kOriginFile,  kModelFile,
-                                                kBestModel,         kEarlierBest,      kMetricsFile, kSummaryFile,
-                                                checkpoints_of({}), kTensorBoardFolder};
+  static const std::array<fs::path, 11> kOwn = {kJobFile,     kReplayFile,        kKernelsFile,      kOriginFile,
+                                                kModelFile,   kBestModel,         kEarlierBest,      kMetricsFile,
+                                                kSummaryFile, checkpoints_of({}), kTensorBoardFolder};
   return std::ranges::find(kOwn, name) != kOwn.end();
 }
 

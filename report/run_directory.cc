@@ -7,6 +7,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "checkpoint/kernel_choices_text.h"
 #include "checkpoint/saved_run.h"
 #include "engine/base/error.h"
 #include "messages/failure.h"
@@ -99,7 +100,8 @@ void RunDirectory::log(const char* event, const nlohmann::ordered_json& row) {
 
 RunDirectory::~RunDirectory() {
   if (begun_ || existed_ || !metrics_->is_in_place()) return;
-  for (const char* file : {kJobFile, kReplayFile, kOriginFile, kMetricsFile}) unlink((path() / file).c_str());
+  for (const char* file : {kJobFile, kReplayFile, kKernelsFile, kOriginFile, kMetricsFile})
+    unlink((path() / file).c_str());
 }
 
 void RunDirectory::cut_log() {
@@ -143,7 +145,12 @@ void RunDirectory::begin_files(const RunStart& start) {
   if (writes_replay_) {
     write_replay();
   } else {
-    remove_replay();
+    remove(kReplayFile);
+  }
+  if (start.kernels.empty()) {
+    remove(kKernelsFile);
+  } else {
+    write_file(path() / kKernelsFile, kernel_choices_text(start.kernels));
   }
   // A resumed run may be in a directory of its own.
   if (!start.resumed || metrics_->bytes() == 0) metrics_->append("start", with_time(to_json(start)));
@@ -195,15 +202,15 @@ void RunDirectory::write_replay() {
     write_file(path() / kReplayFile, text);
   } catch (const engine::Error& error) {
     if (error.kind() != ErrorKind::kInvalidJob) throw;
-    remove_replay();
+    remove(kReplayFile);
   }
   replay_waits_ = false;
 }
 
-// The replay of an earlier process of the run tells another course.
-void RunDirectory::remove_replay() const {
-  const fs::path replay = path() / kReplayFile;
-  if (unlink(replay.c_str()) != 0 && errno != ENOENT) fail_write(replay, errno);
+// A file of an earlier process of the run tells another course.
+void RunDirectory::remove(const char* file) const {
+  const fs::path earlier = path() / file;
+  if (unlink(earlier.c_str()) != 0 && errno != ENOENT) fail_write(earlier, errno);
 }
 
 // An earlier process of the run left a summary with the hash of its model.

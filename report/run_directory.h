@@ -1,5 +1,5 @@
 // The files that a run leaves: job.txtpb, metrics.jsonl and summary.json (the Trainer adds model.safetensors), and
-// replay.txtpb if the number of learners was tuned.
+// replay.txtpb if the number of learners was tuned, and kernels.txtpb if GPUs had a choice of kernels.
 #pragma once
 
 #include <filesystem>
@@ -81,7 +81,7 @@ class RunDirectory final : public RunObserver {
   // Runs `write`. An error is told and kept in failure_.
   void attempt(const std::function<void()>& write);
   void write_replay();
-  void remove_replay() const;
+  void remove(const char* file) const;
 
   OutputDirectory directory_;
   std::unique_ptr<MetricsLog> metrics_;

@@ -5,7 +5,7 @@
 
 #include "dataflow/input/images/stored_images.h"
 #include "dataflow/memory/plan.h"
-#include "engine/backends/cuda_devices.h"
+#include "engine/backends/devices.h"
 #include "messages/signed_bytes.h"
 #include "messages/text.h"
 #include "options/readers/learners_reader.h"
@@ -84,12 +84,26 @@ void describe_memory(const JobOptions& job, const MemoryEstimate& memory, Inspec
   }
 }
 
+void describe_kernels(std::span<const std::unique_ptr<engine::Device>> devices, engine::KernelSelection kernels,
+                      Inspection& result) {
+  result.kernels_are_timed = kernels == engine::KernelSelection::kTimed;
+  for (const auto& device : devices) {
+    for (const engine::KernelChoice& choice : device->kernel_choices()) {
+      result.kernels.push_back(fmt::format("{}: {}", device->name(), to_text(choice)));
+    }
+  }
+  if (result.kernels_are_timed && !devices.front()->is_cuda()) {
+    result.warnings.emplace_back("--timings has no effect: CPUs have no candidates of kernels to time");
+  }
+}
+
 }  // namespace
 
-Inspection inspect(const JobOptions& job) {
+Inspection inspect(const JobOptions& job, engine::KernelSelection kernels) {
   require_replicas(job, "arbalest inspect");
   std::vector<std::unique_ptr<engine::Device>> devices;
-  for (const engine::DeviceSpec& spec : job.devices) devices.push_back(engine::open_device(spec));
+  const engine::DeviceOptions options{.kernels = kernels};
+  for (const engine::DeviceSpec& spec : job.devices) devices.push_back(engine::open_device(spec, options));
   engine::process::World alone;
   const std::vector<std::unique_ptr<learners::LearnerPool>> pools =
       make_pools(job, devices, connect_split(job, devices, alone));
@@ -121,12 +135,7 @@ Inspection inspect(const JobOptions& job) {
         counted(std::int64_t{plateau->patience} + 1, "epoch"), plateau->factor);
   }
   result.plan = plan_of(job);
-  for (const auto& device : devices) {
-    if (!device->is_cuda()) continue;
-    for (const std::string& line : engine::cuda_kernel_choices(*device)) {
-      result.kernels.push_back(fmt::format("{}: {}", device->name(), line));
-    }
-  }
+  describe_kernels(devices, kernels, result);
   return result;
 }
 

@@ -50,12 +50,14 @@ struct Inspection {
   std::string schedule;                // kind of learning-rate schedule: "one_cycle"
   std::string schedule_note;           // what `plan` cannot tell about the schedule; "" if it tells all
   std::vector<PlanRow> plan;
-  // On GPUs: the algorithm that each pass of a convolution got, and those that failed before it.
+  // On GPUs: the kernels that each layer, and each pass of a convolution by cuDNN, got, and what failed before.
   std::vector<std::string> kernels;
+  bool kernels_are_timed = false;     // false: by the rule
   ClassTable classes;                 // empty: nobody has looked for the data
   std::vector<std::string> warnings;  // to show to the user
 };
 
-Inspection inspect(const JobOptions& job);
+// kTimed: GPUs time their candidates of kernels, as they do when a run begins. The job's own choice does not matter.
+Inspection inspect(const JobOptions& job, engine::KernelSelection kernels = engine::KernelSelection::kFixed);
 
 }  // namespace arbalest::jobs

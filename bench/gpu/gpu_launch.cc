@@ -14,7 +14,7 @@
 #include "bench/support/harness.h"
 #include "bench/support/job_arguments.h"
 #include "bench/support/step_graph.h"
-#include "engine/backends/cuda_devices.h"
+#include "engine/kernel_choices.h"
 #include "train/session/session.h"
 
 namespace arbalest::bench {
@@ -68,7 +68,9 @@ void run(const Arguments& arguments) {
       measure_in_turns(contenders, {.turns = arguments.turns, .seconds_per_turn = 0.05});
   nlohmann::ordered_json fields{
       {"job", arguments.job.file}, {"batch", arguments.batch}, {"gpu", gpu}, {"nodes", step.nodes()}};
-  fields["kernel_choices"] = engine::cuda_kernel_choices(*with_graphs.devices().front());
+  for (const engine::KernelChoice& choice : with_graphs.devices().front()->kernel_choices()) {
+    fields["kernel_choices"].push_back(to_text(choice));
+  }
   for (const Measurement& result : results) {
     const double seconds = result.seconds / kSteps;
     fields["contenders"].push_back({{"name", result.name},

@@ -123,6 +123,7 @@ void check_same_job(const std::string& saved_text, const RunState& state, const 
     each->clear_processes();
     each->clear_initialize();  // a resumed run does not read these weights again
     clear_later_restarts(*each->mutable_learning_rate(), most_epochs_trained(state));
+    each->mutable_training()->clear_kernels();
     each->mutable_training()->clear_max_epochs();
     each->mutable_training()->clear_target_accuracy();
     each->mutable_training()->clear_patience_epochs();

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "checkpoint/kernel_choices_text.h"
 #include "cli/command.h"
 #include "cli/environment.h"
 #include "cli/exit_codes.h"
@@ -17,6 +18,7 @@
 #include "options/loading/evaluation_job.h"
 #include "report/class_report.h"
 #include "report/json.h"
+#include "saved_model/run_files.h"
 #include "train/train.h"
 
 namespace arbalest::cli {
@@ -31,14 +33,24 @@ struct EvaluateArguments {
   bool json = false;
 };
 
+// The directory of the run; a checkpoint lies in RUN/checkpoints.
+std::filesystem::path run_directory_of(const EvaluateArguments& arguments) {
+  const std::filesystem::path run = arguments.run.run;
+  return is_checkpoint(arguments.run) ? (run / ".." / "..").lexically_normal() : run;
+}
+
+// The kernels that the run's GPUs took; none if it had no choice.
+std::vector<engine::KernelChoice> saved_kernels(const EvaluateArguments& arguments) {
+  const std::filesystem::path file = run_directory_of(arguments) / jobs::kKernelsFile;
+  std::error_code error;
+  return std::filesystem::exists(file, error) ? jobs::read_kernel_choices(file) : std::vector<engine::KernelChoice>{};
+}
+
 // --data-root, else the data root of the run if it is here, else what a new run would use.
 std::string data_root_of(const EvaluateArguments& arguments) {
   if (!arguments.data_root.empty()) return arguments.data_root;
   std::error_code error;
-  const std::filesystem::path run = arguments.run.run;
-  // A checkpoint lies in RUN/checkpoints.
-  std::string saved =
-      jobs::saved_data_root(is_checkpoint(arguments.run) ? (run / ".." / "..").lexically_normal() : run);
+  std::string saved = jobs::saved_data_root(run_directory_of(arguments));
   return std::filesystem::is_directory(saved, error) ? saved : data_root("");
 }
 
@@ -61,6 +73,7 @@ int evaluate(EvaluateArguments arguments) {
   warn_of_unused_data_root(job, arguments.data_root, (run / jobs::kJobFile).string());
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);
+  context.device_options.recorded_kernels = saved_kernels(arguments);
   ChosenModel model;
   const jobs::EvaluationResult result = read_chosen(arguments.run, [&](const ChosenModel& chosen) {
     model = chosen;

@@ -59,6 +59,7 @@ void Plan::prepare_operators(engine::Device& device, const PlanOptions& options,
     engine::PrepareOptions prepare{.mode = options.mode,
                                    .threads = options.threads,
                                    .input_gradient = false,
+                                   .replicas = options.replicas,
                                    .adds_to_loss = has_loss,
                                    .precision = options.precision};
     for (const int input : node.inputs) {

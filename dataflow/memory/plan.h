@@ -23,6 +23,7 @@ namespace arbalest::dataflow {
 struct PlanOptions {
   std::int64_t batch = 1;  // examples of a mini-batch
   int threads = 1;         // CPU: thread count of the streams that will run the plan
+  int replicas = 1;        // GPU: of the teams that will mostly run the plan (engine::PrepareOptions)
   engine::OperatorMode mode = engine::OperatorMode::kTraining;
   engine::Precision precision = engine::Precision::kFloat32;
   const ParameterLayout* parameters = nullptr;    // layouts of parameters to use; null: the operators choose

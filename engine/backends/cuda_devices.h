@@ -46,10 +46,6 @@ std::unique_ptr<Collective> make_cuda_collective(std::span<Device* const> device
 // Requirements and errors are those of make_cuda_collective.
 std::shared_ptr<ExchangeGroup> make_cuda_exchange(std::span<Device* const> devices, process::World& world);
 
-// For logs: the algorithms of all convolutions prepared on `device` so far, one line per pass, with the algorithms that
-// failed before. The device must come from open_cuda_device.
-std::vector<std::string> cuda_kernel_choices(const Device& device);
-
 std::vector<LibraryVersion> cuda_library_versions();
 
 }  // namespace arbalest::engine

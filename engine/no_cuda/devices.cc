@@ -24,8 +24,6 @@ std::shared_ptr<ExchangeGroup> make_cuda_exchange(std::span<Device* const> /*dev
   fail(ErrorKind::kDevice, "{}", kProblem);
 }
 
-std::vector<std::string> cuda_kernel_choices(const Device& /*device*/) { fail(ErrorKind::kDevice, "{}", kProblem); }
-
 std::vector<LibraryVersion> cuda_library_versions() { return {}; }
 
 }  // namespace arbalest::engine

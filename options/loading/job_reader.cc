@@ -90,6 +90,8 @@ class JobReader {
                          .target_accuracy = std::nullopt,
                          .seed = training.seed(),
                          .precision = jobs::from_proto(training.precision()),
+                         .kernels = training.kernels() == v1::Training::FIXED ? engine::KernelSelection::kFixed
+                                                                              : engine::KernelSelection::kTimed,
                          .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
                          .statistics_examples = training.batch_norm_examples(),
                          .moving_average = {.epochs = training.moving_average_epochs()},

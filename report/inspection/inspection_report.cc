@@ -67,8 +67,8 @@ std::string to_text(const Inspection& inspection) {
     shown = std::move(now);
   }
   std::string kernels;
-  for (const std::string& line : inspection.kernels)
-    kernels += (kernels.empty() ? "\nConvolutions:\n" : "") + line + "\n";
+  const char* title = inspection.kernels_are_timed ? "\nKernels, timed:\n" : "\nKernels, without --timings:\n";
+  for (const std::string& line : inspection.kernels) kernels += (kernels.empty() ? title : "") + line + "\n";
   std::string classes = to_text(inspection.classes, kMostClasses);
   if (!classes.empty()) classes = "\nClasses:\n" + classes;
   const std::string note = inspection.schedule_note.empty() ? "" : fmt::format(" ({})", inspection.schedule_note);

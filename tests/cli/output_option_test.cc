@@ -51,9 +51,10 @@ TEST_CASE("output: no command replaces a file of a run by its own") {
   for (const std::string& name :
        {std::string("run/job.txtpb"), std::string("run/model.safetensors"), std::string("run/best.safetensors"),
         std::string("run/metrics.jsonl"), std::string("run/summary.json"), std::string("run/replay.txtpb"),
-        std::string("run/checkpoints"), std::string("run/checkpoints/new.onnx"), "run/checkpoints/" + checkpoint + "/x",
-        std::string("run/tensorboard/train/x"), std::string("link/model.safetensors"),
-        std::string("images/../run/./model.safetensors"), std::string("other/model.safetensors")}) {
+        std::string("run/kernels.txtpb"), std::string("run/checkpoints"), std::string("run/checkpoints/new.onnx"),
+        "run/checkpoints/" + checkpoint + "/x", std::string("run/tensorboard/train/x"),
+        std::string("link/model.safetensors"), std::string("images/../run/./model.safetensors"),
+        std::string("other/model.safetensors")}) {
     CAPTURE(name);
     for (const Completed& refused : {export_to(name), trained().predict({"images/a.png", "--output", name})}) {
       CHECK(refused.exit_code == 2);

@@ -38,7 +38,7 @@ class Fault final : public jobs::RunObserver {
 
 jobs::JobOptions tuned_job(const std::string& bounds = "max: 4") {
   return jobs::load_job(source_directory() + "/configs/logistic-digits.txtpb",
-                        std::vector<std::string>{"devices=cuda:0", "training.max_epochs=1000",
+                        std::vector<std::string>{"devices=cuda:0", "training.max_epochs=1000", "training.kernels=FIXED",
                                                  "learners.per_device.auto={" + bounds + "}"});
 }
 

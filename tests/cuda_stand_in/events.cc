@@ -57,10 +57,35 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call("cudaEventCreateWithFlags", InCapture::kLegal, [&](Thread& thread) {
     if (flags != cudaEventDisableTiming) {
       violation(
-          "cudaEventCreateWithFlags: an event that takes the time or interrupts the host makes each record slower");
+          "cudaEventCreateWithFlags: an event that takes the time or interrupts the host makes each record slower; "
+          "cudaEventCreate makes those that measure");
     }
     *event = make_handle<CUevent_st>("event");
     (*event)->device = thread.device;
+    (*event)->is_timed = (flags & cudaEventDisableTiming) == 0;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return call("cudaEventCreate", InCapture::kLegal, [&](Thread& thread) {
+    *event = make_handle<CUevent_st>("event");
+    (*event)->device = thread.device;
+    (*event)->is_timed = true;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+  constexpr const char* kName = "cudaEventElapsedTime";
+  return call(kName, InCapture::kIllegal, [&](Thread&) {
+    for (const cudaEvent_t event : {start, end}) {
+      if (!is_alive(event, "event", kName) || !event->is_timed || !event->recorded) {
+        return cudaErrorInvalidResourceHandle;
+      }
+      if (!has_passed(*event)) return cudaErrorNotReady;
+    }
+    *milliseconds = static_cast<float>(1e-3 * (end->microseconds - start->microseconds));
     return cudaSuccess;
   });
 }
@@ -84,6 +109,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t handle) {
     event->capture = stream->capture;
     event->nodes = stream->last_nodes;
     if (stream->capture == nullptr) event->position = {stream, stream->enqueued};
+    event->microseconds = stream->microseconds;
     return cudaSuccess;
   });
 }

@@ -43,6 +43,11 @@ void fail_execution(cudaError_t error, int after = 0);
 // communicators are aborted. In the meantime ncclCommGetAsyncError returns `error` (an ncclResult_t).
 void fail_all_reduce(int error, int after = 0);
 
+// There is no clock: between two events of a stream pass the times of the works between them. A work takes 1 us, or
+// what this sets for the works that a function enqueues: "cublasGemmEx", "cudaLaunchKernelEx". A graph takes as long as
+// its nodes one after the other.
+void set_time(const std::string& function, double microseconds);
+
 // Runs up to `count` steps of enqueued work and returns their number.
 int take_steps(int count);
 

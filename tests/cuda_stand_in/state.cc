@@ -111,6 +111,7 @@ void reset(const Machine& machine, std::uint64_t seed) {
   all.enqueued_works = 0;
   all.nodes_of_graphs.clear();
   all.calls.clear();
+  all.microseconds.clear();
   Clique::forget_all();
 }
 
@@ -122,6 +123,11 @@ void fail_next(const std::string& function, int error, int after) {
 void fail_execution(cudaError_t error, int after) {
   const Lock lock;
   state().injected_executions.push_back({"", error, after});
+}
+
+void set_time(const std::string& function, double microseconds) {
+  const Lock lock;
+  state().microseconds[function] = microseconds;
 }
 
 int take_steps(int count) {

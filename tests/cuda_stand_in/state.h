@@ -45,6 +45,7 @@ struct CUstream_st {
   std::deque<Entry> queue;
   std::uint64_t enqueued = 0;
   std::uint64_t completed = 0;
+  double microseconds = 0.0;  // that all enqueued works take (set_time)
   arbalest::tests::cuda_stand_in::Capture* capture = nullptr;
   std::vector<std::size_t> last_nodes;  // of the capture: the predecessors of the stream's next node
   bool is_nccl_issuing = false;         // NCCL will enqueue its work in the background
@@ -52,6 +53,8 @@ struct CUstream_st {
 
 struct CUevent_st {
   int device = 0;
+  bool is_timed = false;
+  double microseconds = 0.0;  // CUstream_st::microseconds at its place
   bool recorded = false;
   arbalest::tests::cuda_stand_in::Position position;
   arbalest::tests::cuda_stand_in::Capture* capture = nullptr;  // the capture that recorded it
@@ -142,6 +145,7 @@ struct State {
   std::uint64_t enqueued_works = 0;
   std::vector<std::size_t> nodes_of_graphs;    // of those instantiated
   std::map<std::string, std::uint64_t> calls;  // by function
+  std::map<std::string, double> microseconds;  // of a work, by function (set_time)
 };
 
 State& state();

@@ -22,7 +22,23 @@ CUstream_st* make_stream(int device, bool blocking, int priority) {
   return stream;
 }
 
+namespace {
+
+// A graph takes as long as its nodes one after the other.
+double microseconds_of(const Work& work) {
+  if (work.nodes != nullptr) {
+    double sum = 0.0;
+    for (const Node& node : *work.nodes) sum += microseconds_of(*node.work);
+    return sum;
+  }
+  const auto found = state().microseconds.find(work.name);
+  return found == state().microseconds.end() ? 1.0 : found->second;
+}
+
+}  // namespace
+
 void append(CUstream_st& stream, std::shared_ptr<const Work> work) {
+  stream.microseconds += microseconds_of(*work);
   stream.queue.push_back({std::move(work), nullptr});
   ++stream.enqueued;
 }

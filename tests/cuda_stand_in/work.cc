@@ -102,9 +102,8 @@ std::shared_ptr<const Work> make_wait(Position position) {
 std::shared_ptr<const Work> make_graph_run(std::shared_ptr<const std::vector<Node>> nodes) {
   std::vector<const void*> uses;
   for (const Node& node : *nodes) uses.insert(uses.end(), node.work->uses.begin(), node.work->uses.end());
-  return std::make_shared<Work>(Work{"cudaGraphLaunch", std::move(uses), [nodes](CUstream_st& stream) {
-                                       return std::make_unique<GraphRun>(*nodes, stream);
-                                     }});
+  const auto start = [nodes](CUstream_st& stream) { return std::make_unique<GraphRun>(*nodes, stream); };
+  return std::make_shared<Work>(Work{"cudaGraphLaunch", std::move(uses), start, nodes});
 }
 
 }  // namespace arbalest::tests::cuda_stand_in

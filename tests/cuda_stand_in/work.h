@@ -26,6 +26,7 @@ struct Work {
   std::string name;               // name of the call
   std::vector<const void*> uses;  // memory that it may read or write
   std::function<std::unique_ptr<Execution>(CUstream_st&)> start;
+  std::shared_ptr<const std::vector<struct Node>> nodes = nullptr;  // of a graph's launch
 };
 
 // A point of a stream. It has been passed when `number` executions of the stream have ended.

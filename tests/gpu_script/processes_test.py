@@ -20,7 +20,7 @@ model {
   layers { name: "accuracy" input: ["logits", "label"] accuracy {} }
 }
 data { npy { directory: "./images" classes: 10 channels: 1 height: 8 width: 8 } }
-training { batch_size: 4 max_epochs: 2 moving_average_epochs: 0.3 batch_norm_examples: 32 }
+training { batch_size: 4 max_epochs: 2 moving_average_epochs: 0.3 batch_norm_examples: 32 kernels: FIXED }
 optimizer { sgd { momentum: 0.9 } }
 learning_rate { base: 0.003 }
 synchronization { sma {} switch { at_epoch: 1 s_sgd {} } }
@@ -75,6 +75,14 @@ class TrainOnGpus(ProcessCase):
         whole = self.trains(1, "whole", *longer)
         self.trains(2, "parts", "--set", "training.max_epochs=2")
         self.assertEqual(self.trains(1, "parts", *longer, "--resume=auto"), whole)
+
+    def test_all_processes_take_the_kernels_that_rank_0_has_timed(self):
+        timed = ["--set", "training.kernels=TIMED"]
+        alone = self.trains(1, "timed-one", *timed)
+        self.assertEqual(self.trains(2, "timed-two", *timed), alone)
+        kernels = [(self.root / output / "kernels.txtpb").read_text(encoding="ascii") for output in ("timed-one", "timed-two")]
+        self.assertIn("microseconds", kernels[0])
+        self.assertEqual(*kernels)
 
     def test_a_process_that_is_killed_ends_the_others_with_exit_code_8(self):
         wrapper = self.root / "wrapper"  # keeps the exit codes of all ranks, of which mpirun tells one

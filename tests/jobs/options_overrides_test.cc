@@ -177,7 +177,7 @@ TEST_CASE("overrides: --set of an invalid value is refused") {
 TEST_CASE("every invalid --set is reported") {
   CHECK(usage({"training.x=1", "training.seed=2", "name.y=3"}) ==
         "--set training.x=1: error: no field 'x' in training; its fields are batch_size, max_epochs, target_accuracy, "
-        "seed, precision, batch_norm_statistics, batch_norm_examples, moving_average_epochs, "
+        "seed, precision, kernels, batch_norm_statistics, batch_norm_examples, moving_average_epochs, "
         "mean_from_epoch, patience_epochs, min_improvement, max_minutes, freeze, on_divergence, "
         "rollback_factor, spike_factor\n"
         "--set name.y=3: error: name is a value and has no fields\n"

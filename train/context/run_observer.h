@@ -10,6 +10,7 @@
 #include "checkpoint/run_end.h"
 #include "checkpoint/run_state.h"
 #include "engine/base/precision.h"
+#include "engine/kernel_choices.h"
 #include "options/job_options.h"
 #include "sma/staleness_clocks.h"
 #include "train/context/accuracy_target.h"
@@ -53,6 +54,7 @@ struct RunStart {
   std::int64_t batch_size = 0;     // per learner
   std::string scheme = {};         // of a sparse model: how learners work together; "": on mini-batches
   engine::Precision precision = engine::Precision::kFloat32;
+  std::vector<engine::KernelChoice> kernels = {};  // that the GPUs of the run take
   int max_epochs = 0;
   std::optional<double> target_accuracy;
   EvaluationSet accuracy_set = EvaluationSet::kTest;  // set that target_accuracy refers to

@@ -24,6 +24,14 @@ std::string absolute(const std::string& path) {
   return path.empty() ? "" : std::filesystem::absolute(path).lexically_normal().string();
 }
 
+// A resumed run takes the kernels of its checkpoint, unless the job wants those of the rule.
+engine::DeviceOptions device_options_of(const LiveRun& run) {
+  engine::DeviceOptions options = run.context.device_options;
+  if (run.context.resumed != nullptr) options.recorded_kernels = run.context.resumed->run.kernels;
+  if (run.job.training.kernels == engine::KernelSelection::kFixed) options.recorded_kernels.clear();
+  return options;
+}
+
 }  // namespace
 
 void open_run(LiveRun& run) {
@@ -39,7 +47,7 @@ void open_run(LiveRun& run) {
     take_pixel_rules(*context.resumed, run.job);
   }
   run.session =
-      open_session(run.job, context.data_root, context.device_options, Session::Input::kResident, context.world);
+      open_session(run.job, context.data_root, device_options_of(run), Session::Input::kResident, context.world);
   Session& session = *run.session;
   require_same_data(run.world, session.training_data());
   require_same_data(run.world, session.evaluation_data());
@@ -89,6 +97,7 @@ void announce_run(LiveRun& run) {
   RunStart start = describe_run(run.job, *run.session, run.scores.accuracy_set());
   start.warnings = warnings_of_all(run.world, run.job.warnings);
   start.devices = run.summary.devices;
+  start.kernels = run.session->kernel_choices();
   start.learners_per_device = run.summary.learners_per_device;
   start.learner_steps = run.state.learners;
   start.team = run.state.team;

@@ -37,6 +37,7 @@ RunState RunCheckpoints::state_now() const {
   state.skipped_examples += run_.session->skipped_examples();
   if (state.first_skipped.empty()) state.first_skipped = run_.session->first_skipped();
   state.scores = run_.scores.history();
+  state.kernels = run_.session->kernel_choices();
   if (run_.context.log_bytes) state.metrics_bytes = run_.context.log_bytes();
   return state;
 }

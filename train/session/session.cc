@@ -16,6 +16,7 @@
 #include "options/synchronization/job_schemes.h"
 #include "train/data/dataset_caching.h"
 #include "train/data/dataset_loading.h"
+#include "train/processes/shared_kernels.h"
 #include "train/processes/shared_layout.h"
 #include "train/processes/shared_results.h"
 #include "train/session/memory_estimate.h"
@@ -80,7 +81,10 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
                                                     .evaluation_data = data_on(d, evaluation_data),
                                                     .measures_statistics = job.training.reestimates_statistics,
                                                     .evaluates_own_weights = job.reports_loss_gap}};
-    if (d > 0) layout = &pools.front()->training_plan().parameters();
+    if (d > 0) {
+      layout = &pools.front()->training_plan().parameters();
+      devices[d]->take_kernel_choices(devices.front()->kernel_choices());
+    }
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
   }
@@ -92,7 +96,9 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
     : host_pool_(engine::host::usable_cores()) {
   engine::process::World& processes = world == nullptr ? alone_ : *world;
   together(processes, [&] {
-    for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, device_options));
+    engine::DeviceOptions options = device_options;
+    options.kernels = job.training.kernels;
+    for (const engine::DeviceSpec& spec : job.devices) devices_.push_back(engine::open_device(spec, options));
   });
   const std::vector<engine::ExchangeMember> places = connect_split(job, devices_, processes);
   std::optional<AvailableMemory> available;
@@ -134,7 +140,17 @@ void Session::make_shared_pools(const JobOptions& job, std::span<const engine::E
   const auto layout = [&]() -> const dataflow::ParameterLayout& {
     return pools_.front()->training_plan().parameters();
   };
-  together(processes, [&] { make(nullptr); });
+  // The GPU of rank 0 chooses the kernels of all.
+  const bool waits_for_choices = processes.size() > 1 && job.devices.front().is_cuda();
+  together(processes, [&] {
+    if (!waits_for_choices || processes.rank() == 0) make(nullptr);
+  });
+  if (waits_for_choices) {
+    share_kernel_choices(processes, devices_);
+    together(processes, [&] {
+      if (processes.rank() != 0) make(nullptr);
+    });
+  }
   const std::optional<dataflow::ParameterLayout> of_all = layout_of_all(processes, device(), layout());
   together(processes, [&] {
     if (of_all) make(&*of_all);

@@ -46,7 +46,8 @@ class Session {
   };
 
   // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the estimate fits. `world`: the processes of
-  // the run, which all open a session; null: this process alone.
+  // the run, which all open a session; null: this process alone. The job says how the devices choose kernels; a run
+  // with recorded choices passes them in `device_options`.
   Session(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
           Input input = Input::kResident, engine::process::World* world = nullptr);
 
@@ -95,6 +96,8 @@ class Session {
   std::string first_skipped() const;
   // What reading the examples has shown so far that the user should know.
   std::vector<std::string> reading_warnings() const;
+  // The kernels of the run's GPUs: those of its first device, which the others took.
+  std::vector<engine::KernelChoice> kernel_choices() const { return device().kernel_choices(); }
   // The job's devices, in its order.
   std::span<const std::unique_ptr<engine::Device>> devices() const noexcept { return devices_; }
   std::int64_t trained_parameters() const { return pools_.front()->training_plan().parameters().trained_parameters(); }
@@ -102,7 +105,8 @@ class Session {
 
  private:
   void set_team(int team);
-  // Makes the pools, with one layout of parameters in all processes. A call of World's operations.
+  // Makes the pools, with one layout of parameters and one choice of kernels in all processes. A call of World's
+  // operations.
   void make_shared_pools(const JobOptions& job, std::span<const engine::ExchangeMember> places,
                          engine::process::World& processes);
   // Finds out how many learners fit, and makes the rings.

@@ -9,6 +9,7 @@
 
 #include "engine/base/alignment.h"
 #include "engine/base/error.h"
+#include "engine/cuda/choice/kernel_questions.h"
 #include "engine/cuda/runtime/memory.h"
 
 namespace arbalest::engine::cuda {
@@ -44,14 +45,6 @@ const char* name_of(cudnnMathType_t math) {
 // The math type with which cuDNN lists algorithms.
 cudnnMathType_t widest_math(Precision precision) {
   return precision == Precision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
-}
-
-std::string to_text(const Extent2d& extent) { return fmt::format("{}x{}", extent.height, extent.width); }
-
-std::string to_text(const Conv2dSpec& spec) {
-  return fmt::format("input {}, {} filters of {} in {} groups, stride {}, padding {}, dilation {}",
-                     to_string(spec.input.shape()), spec.filters, to_text(spec.window.kernel), spec.groups,
-                     to_text(spec.window.stride), to_text(spec.window.padding), to_text(spec.window.dilation));
 }
 
 std::size_t bytes_of(const Shape& shape, DType dtype) {
@@ -104,22 +97,24 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
         ARBALEST_CUDA(cudaStreamSynchronize(turn.stream()));  // device errors throw; they are not the algorithm's
       }
       if (status == CUDNN_STATUS_SUCCESS) {
-        turn.note_choice(fmt::format("{}: {}: {}, {}, workspace {} bytes{}", to_text(spec), name_of(kind),
-                                     name_of(kind, algorithm_), name_of(math), workspace_, failed));
+        turn.note_choice(
+            {.question = fmt::format("{}: {}", to_text(spec), name_of(kind)),
+             .answer = fmt::format("{}, {}, workspace {} bytes", name_of(kind, algorithm_), name_of(math), workspace_),
+             .note = failed});
         return;
       }
       if (status == CUDNN_STATUS_ALLOC_FAILED) ARBALEST_CUDA(status);
       static_cast<void>(cudaGetLastError());  // `status` already reports this error
-      failed += fmt::format("; {} with {} failed ({})", name_of(kind, algorithm_), name_of(math),
-                            cudnnGetErrorString(status));
+      failed += fmt::format("{}{} with {} failed ({})", failed.empty() ? "" : "; ", name_of(kind, algorithm_),
+                            name_of(math), cudnnGetErrorString(status));
     }
   } catch (const Error& error) {
     throw Error(error.kind(),
                 fmt::format("trying the {} of a convolution ({}): {}", name_of(kind), to_text(spec), error.what()));
   }
   fail(ErrorKind::kDevice,
-       "cuDNN has no repeatable algorithm with a workspace of at most {} MiB for the {} of this convolution: {}{}",
-       kLargestWorkspace >> 20U, name_of(kind), to_text(spec), failed);
+       "cuDNN has no repeatable algorithm with a workspace of at most {} MiB for the {} of this convolution: {}{}{}",
+       kLargestWorkspace >> 20U, name_of(kind), to_text(spec), failed.empty() ? "" : "; ", failed);
 }
 
 std::vector<ConvolutionAlgorithm> ConvolutionPass::list(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) const {

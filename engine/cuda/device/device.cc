@@ -25,7 +25,10 @@ CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
       ordinal_(spec.cuda_ordinal),
       graphs_(options.graphs),
       observer_(options.observer),
-      questions_(ordinal_, gate_) {
+      questions_(ordinal_, gate_, choices_),
+      chooser_(
+          {.device = name_, .ordinal = ordinal_, .selection = options.kernels, .recorded = options.recorded_kernels},
+          gate_, choices_) {
   const CudaDeviceInfo info = find_cuda_device(spec);
   if (info.major < kOldestMajor) {
     fail(ErrorKind::kDevice, "device '{}': {} has compute capability {}.{}; Arbalest needs {}.0 or newer", name_,
@@ -53,6 +56,7 @@ std::size_t CudaDevice::free_memory() const {
 }
 
 std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
+  chooser_.end_trials();  // operators are prepared before streams are created
   CudaStream::Options created{.name = name_ + " " + options.name,
                               .role = options.role,
                               .ordinal = ordinal_,
@@ -71,7 +75,9 @@ std::unique_ptr<Operator> CudaDevice::prepare(const OperatorSpec& spec, const Pr
   make_current();
   const auto make = [&](const auto& kind) {
     if constexpr (std::is_same_v<decltype(kind), const Conv2dSpec&>) {
-      return make_operator(kind, options, questions_);
+      return make_operator(kind, options, questions_, chooser_);
+    } else if constexpr (std::is_same_v<decltype(kind), const DenseSpec&>) {
+      return make_operator(kind, options, chooser_);
     } else {
       return make_operator(kind, options);
     }

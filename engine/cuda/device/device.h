@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/cuda/choice/choice_list.h"
+#include "engine/cuda/choice/kernel_chooser.h"
 #include "engine/cuda/device/library_questions.h"
 #include "engine/device.h"
 #include "engine/device_options.h"
@@ -21,13 +23,14 @@ class CudaDevice final : public Device {
   bool takes_teams() const noexcept override { return true; }
   int cores() const noexcept override { return 1; }
   int ordinal() const noexcept { return ordinal_; }
-  std::vector<std::string> kernel_choices() const { return questions_.choices(); }
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_host(std::size_t bytes) override;
   std::size_t free_memory() const override;
   std::unique_ptr<Stream> create_stream(const StreamOptions& options) override;
   std::size_t stream_bytes(const StreamOptions& options) const override;
   std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) override;
+  std::vector<KernelChoice> kernel_choices() const override { return choices_.all(); }
+  void take_kernel_choices(std::span<const KernelChoice> recorded) override { chooser_.take(recorded); }
   Layout plain_layout(const Shape& shape, DType dtype) const override;
   Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) const override;
   void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) override;
@@ -40,7 +43,9 @@ class CudaDevice final : public Device {
   bool graphs_;
   StreamObserver* observer_;
   mutable CaptureGate gate_;
+  ChoiceList choices_;
   mutable LibraryQuestions questions_;
+  KernelChooser chooser_;
 };
 
 }  // namespace arbalest::engine::cuda

@@ -73,10 +73,6 @@ std::shared_ptr<ExchangeGroup> make_cuda_exchange(std::span<Device* const> devic
   return cuda::make_nccl_exchange(ordinals_of(devices), world);
 }
 
-std::vector<std::string> cuda_kernel_choices(const Device& device) {
-  return static_cast<const cuda::CudaDevice&>(device).kernel_choices();
-}
-
 std::vector<LibraryVersion> cuda_library_versions() {
   int runtime = 0;
   static_cast<void>(cudaRuntimeGetVersion(&runtime));  // cannot fail

@@ -1,8 +1,5 @@
 #include "engine/cuda/device/library_questions.h"
 
-#include <algorithm>
-#include <utility>
-
 #include "engine/cuda/runtime/memory.h"
 
 namespace arbalest::engine::cuda {
@@ -14,15 +11,6 @@ LibraryQuestions::Turn LibraryQuestions::take_turn() {
   ARBALEST_CUDA(cudaStreamCreateWithFlags(stream_.put(), cudaStreamNonBlocking));
   handles_.emplace(ordinal_, stream_.get(), gate_);
   return turn;
-}
-
-void LibraryQuestions::Turn::note_choice(std::string line) const {
-  if (std::ranges::find(of_.choices_, line) == of_.choices_.end()) of_.choices_.push_back(std::move(line));
-}
-
-std::vector<std::string> LibraryQuestions::choices() {
-  const std::lock_guard lock(mutex_);
-  return choices_;
 }
 
 std::size_t LibraryQuestions::handle_bytes() {

@@ -5,24 +5,25 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
+#include <utility>
 
+#include "engine/cuda/choice/choice_list.h"
 #include "engine/cuda/runtime/library_handles.h"
 
 namespace arbalest::engine::cuda {
 
 class LibraryQuestions {
  public:
-  LibraryQuestions(int ordinal, CaptureGate& gate) : ordinal_(ordinal), gate_(gate) {}
+  // `gate` and `choices` are the device's, and must outlive this.
+  LibraryQuestions(int ordinal, CaptureGate& gate, ChoiceList& choices)
+      : ordinal_(ordinal), gate_(gate), choices_(choices) {}
 
   // While a Turn exists, its thread has exclusive use of the handles and their stream. The device is the current one.
   class Turn {
    public:
     cudnnHandle_t cudnn() const noexcept { return of_.handles_->cudnn(); }
     cudaStream_t stream() const noexcept { return of_.stream_.get(); }
-    // Adds a line to choices().
-    void note_choice(std::string line) const;
+    void note_choice(KernelChoice choice) const { of_.choices_.add(std::move(choice)); }
 
    private:
     friend class LibraryQuestions;
@@ -39,17 +40,14 @@ class LibraryQuestions {
   // Throws like take_turn().
   std::size_t handle_bytes();
 
-  // The choices recorded so far, without duplicates, in the order of their first record.
-  std::vector<std::string> choices();
-
  private:
   const int ordinal_;
   CaptureGate& gate_;
+  ChoiceList& choices_;
   std::mutex mutex_;
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
   std::optional<LibraryHandles> handles_;
   std::optional<std::size_t> handle_bytes_;
-  std::vector<std::string> choices_;
 };
 
 }  // namespace arbalest::engine::cuda

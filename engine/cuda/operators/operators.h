@@ -8,13 +8,16 @@
 
 namespace arbalest::engine::cuda {
 
+class KernelChooser;
 class LibraryQuestions;
 
-// One function per operator. Only convolutions, which ask cuDNN, have the one with questions instead.
+// One function per operator. Those with several candidates of kernels have the one with a chooser instead; convolutions
+// also ask cuDNN.
 #define ARBALEST_MAKE(Spec) make_operator(const Spec& spec, const PrepareOptions& options)
 std::unique_ptr<Operator> ARBALEST_OPERATORS(ARBALEST_MAKE);
 #undef ARBALEST_MAKE
 std::unique_ptr<Operator> make_operator(const Conv2dSpec& spec, const PrepareOptions& options,
-                                        LibraryQuestions& questions);
+                                        LibraryQuestions& questions, KernelChooser& chooser);
+std::unique_ptr<Operator> make_operator(const DenseSpec& spec, const PrepareOptions& options, KernelChooser& chooser);
 
 }  // namespace arbalest::engine::cuda

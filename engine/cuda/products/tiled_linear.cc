@@ -12,8 +12,11 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-constexpr std::int64_t kMostChannels = 64;
-constexpr std::int64_t kMostExamples = 128;
+// Of operators that are candidates, and of those that the rule takes.
+constexpr std::int64_t kMostChannels = 512;
+constexpr std::int64_t kMostExamples = 512;
+constexpr std::int64_t kFewChannels = 64;
+constexpr std::int64_t kFewExamples = 128;
 
 const ConvolutionProducts& products_in(Precision precision) {
   switch (precision) {
@@ -99,38 +102,69 @@ Layout weights_of(const PrepareOptions& options, const Shape& shape, Order order
   return options.parameters.empty() ? make_layout(shape, DType::kFloat32, order) : options.parameters[0];
 }
 
-std::unique_ptr<Operator> make(const PrepareOptions& options, bool bias, std::optional<ActivationFunction> activation,
-                               const std::optional<ConvolutionSizes>& sizes, const Layout& output,
-                               const Layout& weights) {
-  if (!sizes.has_value()) return nullptr;
-  return std::make_unique<TiledLinear>(options, bias, activation, *sizes, output, weights);
+// The tensors of an operator, but for its input.
+struct Tensors {
+  Layout weights;
+  Layout output;
+};
+
+Tensors tensors_of(const Conv2dSpec& spec, const PrepareOptions& options) {
+  const Order order = order_in(options.precision);
+  return {weights_of(options, weights_shape(spec), order),
+          make_layout(window_output_shape(spec.input.shape(), spec.window, spec.filters), type_in(options.precision),
+                      order)};
 }
+
+Tensors tensors_of(const DenseSpec& spec, const PrepareOptions& options) {
+  const Shape& input = spec.input.shape();
+  const Order order = order_of(spec.input);
+  const Shape weights =
+      order == Order::kChannelsLast ? input.with_batch(spec.units) : Shape{spec.units, input.elements_per_example()};
+  return {weights_of(options, weights, order),
+          make_layout({input[0], spec.units}, type_in(options.precision), Order::kCanonical)};
+}
+
+std::optional<ConvolutionSizes> sizes_of(const Conv2dSpec& spec, const Tensors& of) {
+  return convolution_sizes(spec.input, of.weights, of.output, spec.window);
+}
+
+std::optional<ConvolutionSizes> sizes_of(const DenseSpec& spec, const Tensors& of) {
+  return dense_sizes(spec.input, of.weights, spec.units);
+}
+
+template <typename Spec>
+std::unique_ptr<Operator> make(const Spec& spec, const PrepareOptions& options) {
+  const Tensors tensors = tensors_of(spec, options);
+  const std::optional<ConvolutionSizes> sizes = sizes_of(spec, tensors);
+  ARBALEST_CHECK(sizes.has_value());
+  return std::make_unique<TiledLinear>(options, spec.bias, spec.activation, *sizes, tensors.output, tensors.weights);
+}
+
+std::int64_t most_channels(const Conv2dSpec& spec) { return std::max(spec.input.shape()[1], spec.filters); }
 
 }  // namespace
 
+bool has_tiled_operator(const Conv2dSpec& spec, const PrepareOptions& options) {
+  return spec.input.dtype() == type_in(options.precision) && spec.groups == 1 && most_channels(spec) <= kMostChannels &&
+         sizes_of(spec, tensors_of(spec, options)).has_value();
+}
+
+bool has_tiled_operator(const DenseSpec& spec, const PrepareOptions& options) {
+  if (spec.input.dtype() != type_in(options.precision) || spec.input.shape()[0] > kMostExamples) return false;
+  const Tensors tensors = tensors_of(spec, options);
+  // A library's operator reads a copy of weights in another order.
+  return order_of(tensors.weights) == order_of(spec.input) && sizes_of(spec, tensors).has_value();
+}
+
+bool prefers_tiled_operator(const Conv2dSpec& spec) { return most_channels(spec) <= kFewChannels; }
+bool prefers_tiled_operator(const DenseSpec& spec) { return spec.input.shape()[0] <= kFewExamples; }
+
 std::unique_ptr<Operator> make_tiled_operator(const Conv2dSpec& spec, const PrepareOptions& options) {
-  const Shape& input = spec.input.shape();
-  const DType type = type_in(options.precision);
-  const Order order = order_in(options.precision);
-  if (spec.input.dtype() != type || spec.groups != 1) return nullptr;
-  if (std::max(input[1], spec.filters) > kMostChannels) return nullptr;
-  const Layout output = make_layout(window_output_shape(input, spec.window, spec.filters), type, order);
-  const Layout weights = weights_of(options, weights_shape(spec), order);
-  return make(options, spec.bias, spec.activation, convolution_sizes(spec.input, weights, output, spec.window), output,
-              weights);
+  return make(spec, options);
 }
 
 std::unique_ptr<Operator> make_tiled_operator(const DenseSpec& spec, const PrepareOptions& options) {
-  const Shape& input = spec.input.shape();
-  const DType type = type_in(options.precision);
-  if (spec.input.dtype() != type || input[0] > kMostExamples) return nullptr;
-  const Order order = order_of(spec.input);
-  const Layout weights = order == Order::kChannelsLast
-                             ? weights_of(options, input.with_batch(spec.units), order)
-                             : weights_of(options, {spec.units, input.elements_per_example()}, order);
-  if (order_of(weights) != order) return nullptr;  // a library's operator reads a copy
-  const Layout output = make_layout({input[0], spec.units}, type, Order::kCanonical);
-  return make(options, spec.bias, spec.activation, dense_sizes(spec.input, weights, spec.units), output, weights);
+  return make(spec, options);
 }
 
 }  // namespace arbalest::engine::cuda
