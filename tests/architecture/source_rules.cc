@@ -74,9 +74,9 @@ const std::map<std::string, std::set<std::string>>& users_of_waiting() {
   static const std::map<std::string, std::set<std::string>> kUsers = {
       {"engine/waiting.h",
        {"dataflow/input/batches/cached_data.cc", "learners/gradient_sum.cc", "learners/inference_model.cc",
-        "learners/inference_runner.cc", "learners/learner.cc", "scheduler/replicas/replicas.cc",
-        "scheduler/scheduler.cc", "scheduler/shards/gather_shards.cc", "scheduler/shards/sharded_pushes.cc",
-        "sma/central_model.cc", "sma/parameter_server.cc"}},
+        "learners/inference_runner.cc", "learners/learner.cc", "learners/step_trial.cc",
+        "scheduler/replicas/replicas.cc", "scheduler/scheduler.cc", "scheduler/shards/gather_shards.cc",
+        "scheduler/shards/sharded_pushes.cc", "sma/central_model.cc", "sma/parameter_server.cc"}},
       {"engine/host/completions.h", {"scheduler/rounds/server_round.h", "scheduler/shards/sharded_pushes.h"}}};
   return kUsers;
 }

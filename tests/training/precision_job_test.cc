@@ -1,11 +1,14 @@
 // Whole jobs in TF32 and BF16, and their saved models. Runs on the CPU and on the stand-in of CUDA's libraries.
 #include <cmath>
 
+#include "engine/backends/devices.h"
+#include "learners/step_trial.h"
 #include "options/loading/load_job.h"
 #include "tests/support/bfloat16.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test_device.h"
+#include "train/session/precision_trial.h"
 #include "train/train.h"
 
 namespace arbalest::tests {
@@ -55,6 +58,42 @@ TEST_CASE("a job in each precision trains, is saved in float32, and evaluates to
   const jobs::EvaluationResult in_float32 = jobs::evaluate_run(exact, model, summary.model_sha256, {});
   CHECK(in_float32.scores.loss() != again.scores.loss());
   CHECK(std::abs(in_float32.scores.loss() - again.scores.loss()) < 0.02 * again.scores.loss());
+}
+
+TEST_CASE("a precision that makes steps slower is warned of", "[training]") {
+  const auto warning = [](double float32, double precision) {
+    return jobs::slow_precision_warning(Precision::kBFloat16, "cpu", {.float32 = float32, .precision = precision});
+  };
+  CHECK_FALSE(warning(2e-3, 1e-3).has_value());
+  CHECK_FALSE(warning(2e-3, 2.1e-3).has_value());  // noise
+  REQUIRE(warning(2e-3, 3e-3).has_value());
+  CHECK(*warning(2e-3, 3e-3) ==
+        "precision BF16 is slower than FP32 here: on cpu a step of one mini-batch takes 3 ms, and 2 ms in FP32; leave "
+        "training.precision out, or set kernels: FIXED to train without this trial");
+}
+
+TEST_CASE("a trial times the steps of a team in a precision, and frees its memory", "[training]") {
+  const auto precision = GENERATE(from_range(precisions_beside_float32(kDevice)));
+  CAPTURE(to_string(precision));
+  use_device_with_bfloat16(kDevice);
+  const jobs::JobOptions job = small_job(precision, 2);
+  const auto device = engine::open_device(job.devices[0]);
+  const int size = device->takes_teams() ? 2 : 1;
+  const learners::PoolOptions options{.batch = 20, .evaluation_batch = 20, .precision = precision};
+  CHECK(learners::time_step(*job.graph, *device, options, 1, size) > 0.0);
+  if (!device->is_cuda()) return;
+  const std::size_t free_memory = device->free_memory();  // the libraries' handles stay
+  learners::time_step(*job.graph, *device, options, 1, size);
+  CHECK(device->free_memory() == free_memory);
+}
+
+TEST_CASE("jobs in FP32 and jobs that measure nothing try no precision", "[training]") {
+  use_device_with_bfloat16(kDevice);
+  CHECK_FALSE(jobs::find_slow_precision(small_job(Precision::kFloat32, 1), {}).has_value());
+  jobs::JobOptions fixed = small_job(Precision::kBFloat16, 1);
+  fixed.training.kernels = engine::KernelSelection::kFixed;
+  fixed.training.batch_size = 0;  // a trial would fail
+  CHECK_FALSE(jobs::find_slow_precision(fixed, {}).has_value());
 }
 
 }  // namespace arbalest::tests

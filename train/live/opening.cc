@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "checkpoint/best_model.h"
 #include "checkpoint/job/job_changes.h"
@@ -12,6 +13,7 @@
 #include "train/live/run_start.h"
 #include "train/processes/shared_data.h"
 #include "train/processes/shared_results.h"
+#include "train/session/precision_trial.h"
 #include "train/weights/describe_model.h"
 #include "train/weights/initial_weights.h"
 
@@ -46,6 +48,12 @@ void open_run(LiveRun& run) {
     take_learners(*context.resumed, learners, run.summary.devices, run.job);
     take_pixel_rules(*context.resumed, run.job);
   }
+  together(run.world, [&] {
+    if (!is_new || !run.leads()) return;
+    if (auto warning = find_slow_precision(run.job, context.device_options)) {
+      run.job.warnings.push_back(std::move(*warning));
+    }
+  });
   run.session =
       open_session(run.job, context.data_root, device_options_of(run), Session::Input::kResident, context.world);
   Session& session = *run.session;
