@@ -49,6 +49,7 @@ TEST_CASE("a machine without driver or GPU gives an error for a GPU, and jobs ru
 TEST_CASE("the error for a driver older than the runtime names the driver's CUDA version") {
   reset({.driver_version = 12000});
   check(opening("cuda:0"), ErrorKind::kInvalidJob, "the NVIDIA driver supports CUDA 12.0");
+  check(opening("cuda:0"), ErrorKind::kInvalidJob, "install driver 580 or newer");
 }
 
 TEST_CASE("a GPU that the machine does not have is an error in the job") {

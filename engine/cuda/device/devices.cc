@@ -19,6 +19,10 @@ namespace {
 // 12040 -> "12.4"
 std::string dotted(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+// The oldest driver that runs programs of this version's major release ("Minor Version Compatibility" in NVIDIA's CUDA
+// Compatibility guide).
+const char* oldest_driver(int runtime) { return runtime >= 13000 ? "580" : "525"; }
+
 std::string problem_of(cudaError_t result) {
   int driver = 0;
   int runtime = 0;
@@ -26,8 +30,8 @@ std::string problem_of(cudaError_t result) {
   static_cast<void>(cudaRuntimeGetVersion(&runtime));
   if (driver == 0) return "no NVIDIA driver is loaded on this machine; use devices: \"cpu\"";
   if (result == cudaErrorInsufficientDriver) {
-    return fmt::format("the NVIDIA driver supports CUDA {} and this build needs {}; update the driver", dotted(driver),
-                       dotted(runtime));
+    return fmt::format("the NVIDIA driver supports CUDA {} and this build needs {}; install driver {} or newer",
+                       dotted(driver), dotted(runtime), oldest_driver(runtime));
   }
   if (result == cudaErrorNoDevice) return "this machine has no GPU; use devices: \"cpu\"";
   return cudaGetErrorString(result);
