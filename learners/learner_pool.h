@@ -69,6 +69,8 @@ class LearnerPool {
   bool share_learners(int count, int other) const { return key_for(count) == key_for(other); }
   // The devices of a split model, which must run their mini-batches together; null if the model is not split.
   engine::ExchangeGroup* exchange() const noexcept { return options_.exchange.group.get(); }
+  // The most learners that a team may have.
+  int most_team() const noexcept { return options_.team; }
   int result_slots() const noexcept { return options_.learner.result_slots; }
   const engine::UpdateRule& rule() const noexcept { return options_.learner.rule; }
   // Number of vectors that each learner's optimizer keeps.

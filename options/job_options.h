@@ -202,6 +202,7 @@ struct JobOptions {
   std::optional<std::int64_t> device_memory_bytes = {};  // that the job may take of each device's memory
   std::vector<int> learners_per_device;                  // by device, at the start
   int team = 1;                                          // learners of a team on a GPU, at most (learners/team.h)
+  bool chooses_team = false;   // whether learners of a GPU form one team if the model's layers compute for all at once
   bool tunes_team = false;     // whether the size of teams is tuned with the number of learners, `team` at the start
   int learners_elsewhere = 0;  // at most, of other processes of the run
   bool learners_are_given = false;     // whether the user set the number; else it follows from the devices

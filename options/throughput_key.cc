@@ -54,6 +54,7 @@ nlohmann::ordered_json throughput_key(const JobOptions& job) {
   const auto& frozen = written.training().freeze();
   if (!frozen.empty()) key["frozen"] = std::vector<std::string>(frozen.begin(), frozen.end());
   if (job.team > 1) key["team"] = job.team;
+  if (job.chooses_team) key["team"] = "all";
   const bool is_fixed = job.training.kernels == engine::KernelSelection::kFixed;
   if (is_fixed && !job.devices.empty() && job.devices.front().is_cuda()) key["kernels"] = "FIXED";
   return key;

@@ -124,8 +124,9 @@ Inspection inspect(const JobOptions& job, engine::KernelSelection kernels) {
                     job.data.training_examples ? "validation set" : "datasets"));
   }
   describe_memory(job, estimate(job, pools, devices), result);
-  result.team = job.team;
-  result.teams_vary = job.team > 1 && may_resize(job);
+  result.team = pools.front()->most_team();
+  result.teams_vary = result.team > 1 && may_resize(job);
+  if (job.chooses_team && most_learners_of_device(job) > 1) result.layers_in_turn = training.layers_in_turn();
   result.team_that_fits = pools.front()->team_for(std::max(1, result.learners_that_fit));
   result.schedule = scheduler::name_of(job.learning_rate.curve);
   if (const auto* plateau = std::get_if<scheduler::Plateau>(&job.learning_rate.curve)) {

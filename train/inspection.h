@@ -34,12 +34,14 @@ struct Inspection {
   std::int64_t arena_bytes_without_reuse = 0;
   // All memory of one learner on the first device, with its part of what its team takes.
   std::int64_t learner_bytes = 0;
-  std::int64_t dataset_bytes = 0;        // in host memory
-  std::int64_t device_bytes = 0;         // in the first device's memory, without learners
-  std::int64_t available_bytes = 0;      // of the first device's memory
-  int learners_that_fit = 0;             // MemoryEstimate::learners_that_fit()
-  int team = 1;                          // learners of a team on a GPU, at most
-  bool teams_vary = false;               // whether the size of teams changes with the number of learners
+  std::int64_t dataset_bytes = 0;    // in host memory
+  std::int64_t device_bytes = 0;     // in the first device's memory, without learners
+  std::int64_t available_bytes = 0;  // of the first device's memory
+  int learners_that_fit = 0;         // MemoryEstimate::learners_that_fit()
+  int team = 1;                      // learners of a team on a GPU, at most
+  bool teams_vary = false;           // whether the size of teams changes with the number of learners
+  std::vector<std::string>
+      layers_in_turn;                    // why the engine chooses no teams: libraries compute these learner by learner
   int team_that_fits = 1;                // learners of a team, if learners_that_fit train
   bool is_split = false;                 // the model is divided over the devices, each of which has one learner
   std::vector<int> learners_per_device;  // as the job says

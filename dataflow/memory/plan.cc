@@ -148,6 +148,15 @@ bool Plan::reads_low_precision_weights() const {
   return std::ranges::any_of(steps_, [](const Step& step) { return step.op->traits().low_precision_weights; });
 }
 
+std::vector<std::string> Plan::layers_in_turn() const {
+  std::vector<std::string> names;
+  for (std::size_t n = 0; n < steps_.size(); ++n) {
+    if (steps_[n].op != nullptr && steps_[n].op->traits().runs_replicas_in_turn)
+      names.push_back(graph_.nodes()[n].label);
+  }
+  return names;
+}
+
 std::vector<const void*> Plan::parameter_addresses(const Step& step, const PlanBuffers& buffers) const {
   const engine::OperatorTraits& traits = step.op->traits();
   std::vector<const void*> addresses;

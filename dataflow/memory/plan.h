@@ -63,6 +63,9 @@ class Plan {
   // Bytes of a tensor in the device's layout.
   std::size_t tensor_bytes(int tensor) const { return layouts_[static_cast<std::size_t>(tensor)].bytes(); }
 
+  // The layers of which a library computes one replica of a team after the other (engine::OperatorTraits).
+  std::vector<std::string> layers_in_turn() const;
+
   // The place of a tensor of the mini-batch, [batch, ...], which the caller writes densely before forward().
   struct Input {
     std::string name;

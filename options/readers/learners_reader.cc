@@ -101,6 +101,7 @@ void read_learners(v1::Learners& learners, JobOptions& options, dataflow::FieldI
   options.learners_are_given = per_device.count_case() != v1::Learners::PerDevice::COUNT_NOT_SET;
   if (per_device.has_team()) options.team = per_device.team();
   options.tunes_team = per_device.has_auto_() && !per_device.has_team();
+  options.chooses_team = !per_device.has_auto_() && !per_device.has_team();
   switch (per_device.count_case()) {
     case v1::Learners::PerDevice::kAuto: return read_auto(per_device.auto_(), options, issues);
     case v1::Learners::PerDevice::kSchedule: return read_schedule(per_device.schedule(), options, issues);
@@ -244,6 +245,17 @@ int most_learners(const JobOptions& options) {
   if (options.tuned) return static_cast<int>(options.devices.size()) * options.tuned->max;
   int most = total(options.learners_per_device);
   for (const LearnerStep& step : options.schedule) most = std::max(most, total(step.per_device));
+  return most;
+}
+
+int most_learners_of_device(const JobOptions& options) {
+  if (options.tuned) return options.tuned->max;
+  int most = std::ranges::max(options.learners_per_device);
+  const auto count = [&](const std::vector<int>& per_device) {
+    if (!per_device.empty()) most = std::max(most, std::ranges::max(per_device));
+  };
+  for (const LearnerStep& step : options.schedule) count(step.per_device);
+  for (const SynchronizationSwitch& each : options.switches) count(each.learners_per_device);
   return most;
 }
 

@@ -41,7 +41,9 @@ int largest_team(int team, std::span<const int> learners) {
 }  // namespace
 
 void check_team(JobOptions& options, bool is_split, dataflow::FieldIssues& issues) {
-  options.tunes_team = options.tunes_team && reason_against(options, is_split).empty();
+  const bool has_teams = reason_against(options, is_split).empty();
+  options.tunes_team = options.tunes_team && has_teams;
+  options.chooses_team = options.chooses_team && has_teams;
   if (options.team == 1 || issues.has_within("learners")) return;
   if (const std::string reason = reason_against(options, is_split); !reason.empty()) {
     issues.add(kPath, fmt::format("no teams of {}: {}; remove team, or set it to 1", options.team, reason));

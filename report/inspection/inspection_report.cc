@@ -24,6 +24,12 @@ std::string fitting_learners(const Inspection& inspection) {
                                         : fmt::format("{}, in teams of {}", most, inspection.team_that_fits);
 }
 
+// "conv3_1", "conv3_1 and 12 other layers"
+std::string first_of(const std::vector<std::string>& layers) {
+  if (layers.size() == 1) return layers.front();
+  return fmt::format("{} and {}", layers.front(), counted(std::ssize(layers) - 1, "other layer"));
+}
+
 }  // namespace
 
 std::string to_text(const Inspection& inspection) {
@@ -46,6 +52,9 @@ std::string to_text(const Inspection& inspection) {
   if (inspection.team > 1) {
     totals.push_back({"learners of a team",
                       inspection.teams_vary ? fmt::format("up to {}", inspection.team) : grouped(inspection.team)});
+  }
+  if (!inspection.layers_in_turn.empty()) {
+    totals.push_back({"no teams, because of libraries in", first_of(inspection.layers_in_turn)});
   }
   for (std::size_t m = 0; m < inspection.memory.size(); ++m) {
     const MemoryUse& use = inspection.memory[m];
@@ -126,6 +135,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"learners_that_fit", inspection.learners_that_fit},
           {"team", inspection.team},
           {"team_that_fits", inspection.team_that_fits},
+          {"layers_in_turn", inspection.layers_in_turn},
           {"is_split", inspection.is_split},
           {"learners_per_device", inspection.learners_per_device},
           {"most_learners_per_device", inspection.most_learners_per_device},

@@ -95,7 +95,7 @@ MemoryEstimate::MemoryEstimate(const JobOptions& job, std::span<const std::uniqu
     PerDevice entry{.memory = device.is_cuda() ? device.name() : kHost};
     if (!device.is_cuda()) entry.cores = device.cores();
     entry.pool = pool.get();
-    entry.teams_vary = job.team > 1 && (may_resize(job) || job_learners_ != job.learners_per_device);
+    entry.teams_vary = pool->most_team() > 1 && (may_resize(job) || job_learners_ != job.learners_per_device);
     entry.limited = fmt::format("'{}' under device_memory_mib", device.name());
     entry.rest = signed_bytes(pool->shared_bytes());
     for (const SplitSize& split : splits) {

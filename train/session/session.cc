@@ -58,27 +58,33 @@ std::vector<engine::ExchangeMember> connect_split(const JobOptions& job,
   return is_split(job) ? engine::make_exchange(devices, world) : std::vector<engine::ExchangeMember>{};
 }
 
-std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions& job,
-                                                               std::span<const std::unique_ptr<engine::Device>> devices,
-                                                               std::span<const engine::ExchangeMember> places,
-                                                               const std::vector<dataflow::CachedData>& training_data,
-                                                               const std::vector<dataflow::CachedData>& evaluation_data,
-                                                               const dataflow::ParameterLayout* layout) {
+namespace {
+
+struct PoolData {
+  std::span<const engine::ExchangeMember> places;
+  const std::vector<dataflow::CachedData>& training;
+  const std::vector<dataflow::CachedData>& evaluation;
+};
+
+// `team`: as PoolOptions::team.
+std::vector<std::unique_ptr<learners::LearnerPool>> make_pools_of(
+    int team, const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices, const PoolData& data,
+    const dataflow::ParameterLayout* layout) {
   std::vector<std::unique_ptr<learners::LearnerPool>> pools;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const learners::PoolOptions options{.batch = job.training.batch_size,
                                         .evaluation_batch = evaluation_batch_size(job),
                                         .precision = job.training.precision,
                                         .without_decay = job.optimizer.without_decay,
-                                        .exchange = places.empty() ? engine::ExchangeMember{} : places[d],
-                                        .team = job.team,
+                                        .exchange = data.places.empty() ? engine::ExchangeMember{} : data.places[d],
+                                        .team = team,
                                         .learner = {.result_slots = scheduler::result_slots(longest_iteration(job)),
                                                     .rule = job.optimizer.rule,
                                                     .clip_gradient_norm = job.optimizer.clip_gradient_norm,
-                                                    .gradient_part_bytes = part_bytes(job, places),
+                                                    .gradient_part_bytes = part_bytes(job, data.places),
                                                     .sums_gradients = sums_gradients(job),
-                                                    .training_data = data_on(d, training_data),
-                                                    .evaluation_data = data_on(d, evaluation_data),
+                                                    .training_data = data_on(d, data.training),
+                                                    .evaluation_data = data_on(d, data.evaluation),
                                                     .measures_statistics = job.training.reestimates_statistics,
                                                     .evaluates_own_weights = job.reports_loss_gap}};
     if (d > 0) {
@@ -89,6 +95,23 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions&
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
   }
   return pools;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(const JobOptions& job,
+                                                               std::span<const std::unique_ptr<engine::Device>> devices,
+                                                               std::span<const engine::ExchangeMember> places,
+                                                               const std::vector<dataflow::CachedData>& training_data,
+                                                               const std::vector<dataflow::CachedData>& evaluation_data,
+                                                               const dataflow::ParameterLayout* layout) {
+  const PoolData data{places, training_data, evaluation_data};
+  if (!job.chooses_team) return make_pools_of(job.team, job, devices, data, layout);
+  const int all = most_learners_of_device(job);
+  auto pools = make_pools_of(all, job, devices, data, layout);
+  if (all == 1 || pools.front()->training_plan().layers_in_turn().empty()) return pools;
+  pools.clear();
+  return make_pools_of(1, job, devices, data, layout);
 }
 
 Session::Session(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,

@@ -76,6 +76,7 @@ class LinearOperator : public Operator {
         kernels_(kernels) {
     traits_.backward_reads_output = training_ && activation.has_value();
     traits_.overwrites_output_gradient = traits_.backward_reads_output && kernels == Kernels::kLibraries;
+    traits_.runs_replicas_in_turn = kernels == Kernels::kLibraries;
     traits_.low_precision_weights = type_ == DType::kBFloat16;
   }
 
