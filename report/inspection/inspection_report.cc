@@ -30,6 +30,17 @@ std::string first_of(const std::vector<std::string>& layers) {
   return fmt::format("{} and {}", layers.front(), counted(std::ssize(layers) - 1, "other layer"));
 }
 
+nlohmann::ordered_json to_json(const ClassTable& table) {
+  auto classes = nlohmann::ordered_json::array();
+  for (std::size_t c = 0; c < table.size(); ++c) {
+    const bool has_folder = table.are_folders && !table.in_files.empty();
+    classes.push_back({{"class", c},
+                       {"folder", has_folder ? nlohmann::ordered_json(table.in_files[c]) : nlohmann::ordered_json()},
+                       {"name", table.names[c]}});
+  }
+  return classes;
+}
+
 }  // namespace
 
 std::string to_text(const Inspection& inspection) {
@@ -111,14 +122,6 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
                     {"learners", row.learners},
                     {"synchronization", row.synchronization}});
   }
-  auto classes = nlohmann::ordered_json::array();
-  const ClassTable& table = inspection.classes;
-  for (std::size_t c = 0; c < table.size(); ++c) {
-    const bool has_folder = table.are_folders && !table.in_files.empty();
-    classes.push_back({{"class", c},
-                       {"folder", has_folder ? nlohmann::ordered_json(table.in_files[c]) : nlohmann::ordered_json()},
-                       {"name", table.names[c]}});
-  }
   return {{"layers", layers},
           {"batch_size", inspection.batch_size},
           {"precision", to_string(inspection.precision)},
@@ -144,7 +147,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"schedule_note", inspection.schedule_note},
           {"plan", plan},
           {"kernels", inspection.kernels},
-          {"classes", classes},
+          {"classes", to_json(inspection.classes)},
           {"warnings", inspection.warnings}};
 }
 

@@ -32,8 +32,8 @@ std::vector<engine::ExchangeMember> connect_split(const JobOptions& job,
 
 // Makes a pool for each of the job's devices, whose places are those of connect_split(). All have the layout of
 // parameters that is given, or else the one that the first device prefers. JobOptions::chooses_team: teams have as many
-// learners as a device, or one if libraries compute layers learner by learner. The data, by device or none, must outlive
-// the pools.
+// learners as a device, or one if libraries compute layers learner by learner. The data, by device or none, must
+// outlive the pools.
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools(
     const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices,
     std::span<const engine::ExchangeMember> places, const std::vector<dataflow::CachedData>& training_data = {},
