@@ -32,7 +32,8 @@ struct Arguments {
   std::string precision = "FP32";
   int batch = 32;
   std::vector<int> learners{1, 2, 4, 8, 16, 32};
-  std::vector<int> teams{1};  // sizes; a number of learners is measured with those that divide it
+  std::vector<int> teams{1};         // sizes; a number of learners is measured with those that divide it
+  std::vector<std::string> kernels;  // values of training.kernels; none: the job's own
   int turns = 15;
   double seconds = 0.1;  // per turn
   bool all_reduce = true;
@@ -86,11 +87,15 @@ class Training {
   jobs::Session session_;
 };
 
-// All contenders with one number of learners in teams of one size, and the results of their turns.
+// All contenders with one number of learners in teams of one size, and the results of their turns. `kernels`: who
+// chooses the kernels ("TIMED"); "": as the job says
 class Point {
  public:
-  Point(const Arguments& arguments, int learners, int team) : learners_(learners), team_(team) {
+  Point(const Arguments& arguments, int learners, int team, const std::string& kernels)
+      : learners_(learners), team_(team) {
+    if (!kernels.empty()) changes_.push_back("training.kernels=" + kernels);
     const jobs::JobOptions job = load(arguments, 1);
+    is_fixed_ = job.training.kernels == engine::KernelSelection::kFixed;
     const std::string& data_root = arguments.job.data_root;
     every_step_.emplace(job, data_root, &clock_);
     if (learners == 1) return;  // a single learner is not averaged
@@ -104,6 +109,7 @@ class Point {
 
   int learners() const { return learners_; }
   int team() const { return team_; }
+  const char* kernels() const { return is_fixed_ ? "FIXED" : "TIMED"; }
 
   void turn(double seconds) {
     const Speed speed = every_step_->run_for(seconds);
@@ -137,6 +143,7 @@ class Point {
     return {
         {"learners", learners_},
         {"team", team_},
+        {"kernels", kernels()},
         {"images_per_second", summary(images_per_second_)},
         {"host_seconds_of_step", summary(host_seconds_)},
         {"host_share", summary(host_shares_)},
@@ -151,15 +158,22 @@ class Point {
 
  private:
   jobs::JobOptions load(const Arguments& arguments, int period) const {
-    return arguments.job.load(
-        {"devices=" + arguments.device, fmt::format("learners.per_device.fixed={}", learners_),
-         fmt::format("learners.per_device.team={}", team_), fmt::format("training.batch_size={}", arguments.batch),
-         "training.precision=" + arguments.precision, fmt::format("synchronization.kind=sma{{period: {}}}", period),
-         "learning_rate.base=0.001", "learning_rate.with_learners=KEEP"});  // many epochs must not diverge
+    std::vector<std::string> changes{"devices=" + arguments.device,
+                                     fmt::format("learners.per_device.fixed={}", learners_),
+                                     fmt::format("learners.per_device.team={}", team_),
+                                     fmt::format("training.batch_size={}", arguments.batch),
+                                     "training.precision=" + arguments.precision,
+                                     fmt::format("synchronization.kind=sma{{period: {}}}", period),
+                                     "learning_rate.base=0.001",  // many epochs must not diverge
+                                     "learning_rate.with_learners=KEEP"};
+    changes.insert(changes.end(), changes_.begin(), changes_.end());
+    return arguments.job.load(changes);
   }
 
   int learners_;
   int team_;
+  std::vector<std::string> changes_;  // of the job, beyond those of all points
+  bool is_fixed_ = false;
   int period_ = 1;
   StepClock clock_;
   std::optional<CopiedAllReduce> all_reduce_;
@@ -177,21 +191,27 @@ void print_line(const nlohmann::ordered_json& point) {
                                  : fmt::format("{:.2f}", factor * point[name]["median"].get<double>());
   };
   fmt::print(stderr,
-             "{:>3} learners: teams of {}, {:>10} images/s (spread {:.1f} %), host {} us a step and {} % of its time, "
+             "{:>3} learners: teams of {}, kernels {}, {:>10} images/s (spread {:.1f} %), host {} us a step and {} % "
+             "of its time, "
              "averaging {} %, "
              "as many bytes as an all-reduce of two GPUs {} %, streams busy {:.1f} %\n",
-             point["learners"].get<int>(), point["team"].get<int>(), median("images_per_second", 1.0),
-             100.0 * point["images_per_second"]["spread"].get<double>(), median("host_seconds_of_step", 1e6),
-             median("host_share", 100.0), median("averaging_share", 100.0), median("all_reduce_share", 100.0),
-             100.0 * point["streams_busy"].get<double>());
+             point["learners"].get<int>(), point["team"].get<int>(), point["kernels"].get<std::string>(),
+             median("images_per_second", 1.0), 100.0 * point["images_per_second"]["spread"].get<double>(),
+             median("host_seconds_of_step", 1e6), median("host_share", 100.0), median("averaging_share", 100.0),
+             median("all_reduce_share", 100.0), 100.0 * point["streams_busy"].get<double>());
 }
 
 void run(const Arguments& arguments) {
   const std::string gpu = gpu_or_skip(arguments.device);
+  const std::vector<std::string> all_kernels =
+      arguments.kernels.empty() ? std::vector<std::string>{""} : arguments.kernels;
   std::vector<std::unique_ptr<Point>> points;
   for (const int learners : arguments.learners) {
     for (const int team : arguments.teams) {
-      if (learners % team == 0) points.push_back(std::make_unique<Point>(arguments, learners, team));
+      if (learners % team != 0) continue;
+      for (const std::string& kernels : all_kernels) {
+        points.push_back(std::make_unique<Point>(arguments, learners, team, kernels));
+      }
     }
   }
   if (points.empty()) engine::fail(engine::ErrorKind::kUsage, "no size of a team divides a number of learners");
@@ -212,8 +232,12 @@ void run(const Arguments& arguments) {
   const auto slower = [](const auto& a, const auto& b) { return a->images_per_second() < b->images_per_second(); };
   const Point& best = **std::ranges::max_element(points, slower);
   const double gain = best.images_per_second() / points.front()->images_per_second();
-  fmt::print(stderr, "best: {} learners in teams of {}, {:.2f} times the images/s of {} in teams of {}\n",
-             best.learners(), best.team(), gain, points.front()->learners(), points.front()->team());
+  const Point& control = *points.front();
+  fmt::print(stderr,
+             "best: {} learners in teams of {}, kernels {}: {:.0f} images/s, {:.2f} times those of {} in teams of {}, "
+             "kernels {}\n",
+             best.learners(), best.team(), best.kernels(), best.images_per_second(), gain, control.learners(),
+             control.team(), control.kernels());
   const char* connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
   print_result("learners of a GPU", {{"job", arguments.job.file},
                                      {"batch", arguments.batch},
@@ -225,6 +249,7 @@ void run(const Arguments& arguments) {
                                      {"curve", curve},
                                      {"best_learners", best.learners()},
                                      {"best_team", best.team()},
+                                     {"best_kernels", best.kernels()},
                                      {"gain", gain}});
 }
 
@@ -242,6 +267,10 @@ void add_learners(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--teams", arguments->teams, "sizes of teams; a number of learners gets those that divide it")
       ->capture_default_str();
+  command
+      ->add_option("--kernels", arguments->kernels,
+                   "TIMED, FIXED or both: who chooses the kernels of each; else as the job says")
+      ->check(CLI::IsMember({"TIMED", "FIXED"}));
   command->add_option("--turns", arguments->turns, "turns of each")->check(CLI::Range(1, 1000));
   command->add_option("--seconds", arguments->seconds, "length of a turn")->check(CLI::Range(0.01, 600.0));
   command->add_flag("!--no-all-reduce", arguments->all_reduce,

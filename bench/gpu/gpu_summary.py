@@ -3,7 +3,10 @@
 
 import json
 import pathlib
+import statistics
 import sys
+
+import kernel_rates
 
 LENET = "configs/lenet-digits.txtpb"
 PAPER_GAINS = {32: 78, 64: 65, 128: 44}  # percent, by batch size: Koliousis et al., VLDB 2019; one Titan X, a ResNet-32 presumably
@@ -24,7 +27,9 @@ class Results:
         for line in (directory / "steps.tsv").read_text().splitlines():
             name, status, _, note = line.split("\t")
             self.steps[name] = (status, note)
-        self.all = [json.loads(line) for line in (directory / "results.jsonl").read_text().splitlines()]
+        lines = (directory / "results.jsonl").read_text().splitlines()
+        # A step that ran again replaces its earlier result.
+        self.all = list({result.get("step", n): result for n, result in enumerate(map(json.loads, lines))}.values())
         self.machine = (directory / "machine.txt").read_text()
 
     def of(self, question):
@@ -38,18 +43,34 @@ class Results:
         for result in self.of("learners of a GPU"):
             if all(result[name] == value for name, value in fields.items()):
                 key = (result["job"], result["batch"], result["precision"], result["connections"])
-                alone = {point["learners"]: point for point in result["curve"] if point.get("team", 1) == 1}
+                alone = {point["learners"]: point for point in result["curve"]
+                         if point.get("team", 1) == 1 and point.get("kernels", "TIMED") == "TIMED"}
                 if alone:
                     found.setdefault(key, {}).update(alone)
         return [make_curve(key, [points[learners] for learners in sorted(points)]) for key, points in found.items()]
 
     def teams(self):
-        """Returns (job, batch size, precision, point of a team, point of as many learners alone), measured in turns."""
+        """Returns (job, batch size, precision, point of a team, point of as many learners alone), measured in turns. Results
+        that compare kernels are left out: kernels() returns these."""
         found = []
         for result in self.of("learners of a GPU"):
+            if any(point.get("kernels") == "FIXED" for point in result["curve"]):
+                continue
             alone = {point["learners"]: point for point in result["curve"] if point.get("team", 1) == 1}
             found += [(result["job"], result["batch"], result["precision"], point, alone.get(point["learners"]))
                       for point in result["curve"] if point.get("team", 1) > 1]
+        return found
+
+    def kernels(self):
+        """Returns (job, batch size, precision, point with timed kernels, the same point with the rule's), measured in turns.
+        """
+        found = []
+        for result in self.of("learners of a GPU"):
+            fixed = {(point["learners"], point.get("team", 1)): point for point in result["curve"]
+                     if point.get("kernels") == "FIXED"}
+            found += [(result["job"], result["batch"], result["precision"], point, fixed[point["learners"], point["team"]])
+                      for point in result["curve"]
+                      if point.get("kernels") == "TIMED" and (point["learners"], point["team"]) in fixed]
         return found
 
     def curve(self):
@@ -102,12 +123,18 @@ def add_tests(table, results):
             ("first_losses", "losses of LeNet's first 100 steps against the CPU", "within 1e-3"),
             ("repeatability", "repeated runs, and runs without CUDA graphs", "the same bytes"),
             ("training", "all other tests of training on a GPU", "pass"),
+            ("fused_own_kernels", "our own kernels of convolutions and dense layers", "pass"),
+            ("fused_teams", "teams against learners on streams of their own", "the same bytes"),
             ("several_gpus", "training on two GPUs against the CPU", "pass"),
             ("train_small", "`arbalest train configs/lenet-digits.txtpb` on a GPU", "reaches 99 %"),
             ("memcheck", "compute-sanitizer memcheck", "no finding in our kernels"),
             ("racecheck", "compute-sanitizer racecheck", "no finding in our kernels"),
             ("initcheck", "compute-sanitizer initcheck", "no finding in our kernels"),
-            ("synccheck", "compute-sanitizer synccheck", "no finding in our kernels")):
+            ("synccheck", "compute-sanitizer synccheck", "no finding in our kernels"),
+            ("fused_racecheck", "compute-sanitizer racecheck, small products", "no finding in our kernels"),
+            ("fused_synccheck", "compute-sanitizer synccheck, small products", "no finding in our kernels")):
+        if name.startswith("fused_") and name not in results.steps:
+            continue
         status, note = results.steps.get(name, ("not run", ""))
         met = {"passed": True, "failed": False}.get(status)
         table.add(what, target, status + (f": {note}" if note else ""), met)
@@ -142,11 +169,24 @@ def add_learners(table, results):
     table.add(f"copies of as many bytes as an all-reduce of two GPUs moves, every round, m = {m}", "", f"{percent(share)} of a round" if share else "", None)
 
 
+def host(point):
+    """Describes the host's time of a learner's step, and of a round, in which every learner does one."""
+    step = 1e6 * point["host_seconds_of_step"]["median"]
+    return f"host {step:.1f} µs a step, {step * point['learners']:.1f} µs a round"
+
+
+def add_kernels(table, results):
+    for job, batch, precision, timed, fixed in results.kernels():
+        table.add(f"{pathlib.Path(job).stem}, b = {batch}, {precision}: {timed['learners']} learners in teams of {timed['team']}, "
+                  "kernels TIMED", "", f"{rate(timed):,.0f} images/s, {rate(timed) / rate(fixed):.2f} times as many as with FIXED",
+                  None)
+
+
 def add_teams(table, results):
     for job, batch, precision, point, alone in results.teams():
         ratio = f", {rate(point) / rate(alone):.2f} times as many as on streams of their own" if alone else ""
         table.add(f"{pathlib.Path(job).stem}, b = {batch}, {precision}: {point['learners']} learners in teams of {point['team']}",
-                  "", f"{rate(point):,.0f} images/s{ratio}; host {1e6 * point['host_seconds_of_step']['median']:.1f} µs a step",
+                  "", f"{rate(point):,.0f} images/s{ratio}; {host(point)}",
                   None)
 
 
@@ -211,6 +251,35 @@ def print_gains(results):
               f"{gain_of(curve)} | {paper} | {rates_of(curve)} |")
 
 
+def print_times_to_accuracy(results):
+    """Prints the time to an accuracy of each contender: the median and the range over its seeds."""
+    runs = {}
+    for result in results.of("time to accuracy"):
+        who = result["contender"]
+        if "learners" in result:
+            who += f", {result['learners']} learners in teams of {result['team']}, {result['precision']}"
+        runs.setdefault((pathlib.Path(result["job"]).stem, who, result["mini_batch"], result["target"]), []).append(result)
+    if not runs:
+        return
+    print("\n| job | contender | examples a step | target | seeds that reached it | seconds | epochs | best accuracy |\n"
+          "|---|---|---|---|---|---|---|---|")
+    for (job, who, mini_batch, target), found in sorted(runs.items()):
+        reached = [run for run in found if run["seconds_to_target"] is not None]
+        seconds = sorted(run["seconds_to_target"] for run in reached)
+        epochs = statistics.median_low(run["epochs_to_target"] for run in reached) if reached else "-"
+        best = sorted(run["best_accuracy"] for run in found if run["best_accuracy"] is not None)
+        took = f"{statistics.median(seconds):.1f} ({seconds[0]:.1f} to {seconds[-1]:.1f})" if seconds else "-"
+        accuracy = f"{100 * best[0]:.2f} to {100 * best[-1]:.2f} %" if best else "-"
+        print(f"| {job} | {who} | {mini_batch} | {100 * target:.2f} % | {len(reached)} of {len(found)} | {took} | {epochs} | "
+              f"{accuracy} |")
+
+
+def print_kernel_rates(results):
+    for result in results.of("kernel rates"):
+        print(f"\nCandidates of kernels, {pathlib.Path(result['job']).stem}, {', '.join(result['changes'])}:\n")
+        print("\n".join(kernel_rates.table(result["layers"])))
+
+
 def print_failures(results):
     """Prints all failed steps with the script's notes."""
     for name, (status, note) in results.steps.items():
@@ -226,12 +295,15 @@ def main():
     add_tests(table, results)
     add_learners(table, results)
     add_teams(table, results)
+    add_kernels(table, results)
     add_launches(table, results)
     add_peers(table, results)
     table.print()
     print_failures(results)
     print_curve(results)
     print_gains(results)
+    print_times_to_accuracy(results)
+    print_kernel_rates(results)
     print("\n```\n" + results.machine.strip() + "\n```")
 
 

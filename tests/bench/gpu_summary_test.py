@@ -58,6 +58,36 @@ class GpuSummaryTest(unittest.TestCase):
         table = self.summarize([lone(8, 2e6)])
         self.assertIn("| lenet-digits | 32 | 8 | one learner was not measured | +78 % | 8: 2,000,000 |", table)
 
+    def test_a_step_that_ran_again_counts_once(self):
+        table = self.summarize([{**curve("a.txtpb", 32, 1e6, 2e6), "step": "one"},
+                                {**curve("b.txtpb", 32, 1e6, 3e6), "step": "other"},
+                                {**curve("a.txtpb", 64, 1e6, 4e6), "step": "one"}])
+        self.assertNotIn("| a | 32 |", table)
+        self.assertIn("| b | 32 | 8 | +200 % |", table)
+        self.assertIn("| a | 64 | 8 | +300 % |", table)
+
+    def test_timed_kernels_stand_beside_the_rules_and_only_they_make_curves(self):
+        fixed = {**point(8, 1e6), "team": 8, "kernels": "FIXED"}
+        timed = {**point(8, 1.5e6), "team": 8, "kernels": "TIMED"}
+        alone = {**point(8, 5e5), "team": 1, "kernels": "FIXED"}
+        table = self.summarize([{**curve(LENET, 32, 1, 1), "curve": [alone, fixed, timed]}])
+        self.assertIn("FP32: 8 learners in teams of 8, kernels TIMED |  | 1,500,000 images/s, 1.50 times as many as with FIXED",
+                      table)
+        self.assertIn("| LeNet b = 32, images/s | 2,000,000 | not measured |", table)
+
+    def test_times_to_accuracy_by_contender_with_the_range_over_seeds(self):
+        def run(seed, seconds, contender, **more):
+            return {"question": "time to accuracy", "job": "configs/a.txtpb", "seed": seed, "contender": contender,
+                    "mini_batch": 512, "target": 0.91, "seconds_to_target": seconds, "best_accuracy": 0.9 + seed / 100,
+                    "epochs_to_target": 30 + seed if seconds else None, **more}
+        ours = {"learners": 8, "team": 8, "precision": "FP32"}
+        table = self.summarize([run(1, 70, "Arbalest", **ours), run(2, 60, "Arbalest", **ours), run(3, 90, "Arbalest", **ours),
+                                run(1, 150, "PyTorch, CUDA graph"), run(2, None, "PyTorch, CUDA graph")])
+        self.assertIn("| a | Arbalest, 8 learners in teams of 8, FP32 | 512 | 91.00 % | 3 of 3 | 70.0 (60.0 to 90.0) | 32 | "
+                      "91.00 to 93.00 % |", table)
+        self.assertIn("| a | PyTorch, CUDA graph | 512 | 91.00 % | 1 of 2 | 150.0 (150.0 to 150.0) | 31 | 91.00 to 92.00 % |",
+                      table)
+
     def test_failed_steps_stand_below_the_table(self):
         self.assertIn("Failed: learners_8: exit code 10: no\n", self.summarize([], "learners_8\tfailed\t3\texit code 10: no\n"))
 

@@ -36,7 +36,7 @@ OperatorCase dense(engine::Device& device, std::int64_t examples, std::int64_t f
 
 }  // namespace
 
-TEST_CASE("our kernels add the gradient of an input to another tensor, in its place or not") {
+TEST_CASE("our kernels add the gradient of an input to another tensor, in its place or not", "[own_kernels]") {
   const auto device = open_test_device();
   for (OperatorCase of :
        {convolution(*device, {3, 5, 8, 8}, 7, 1), convolution(*device, {2, 3, 7, 5}, 20, 2),
@@ -56,7 +56,7 @@ TEST_CASE("our kernels add the gradient of an input to another tensor, in its pl
   }
 }
 
-TEST_CASE("our kernels give the same bits with and without a bias, but for the bias") {
+TEST_CASE("our kernels give the same bits with and without a bias, but for the bias", "[own_kernels]") {
   const auto device = open_test_device();
   OperatorCase of = convolution(*device, {3, 5, 8, 8}, 7, 1);
   const OperatorRun with = run_operator(*device, of, {});

@@ -76,7 +76,7 @@ RigOptions few_steps(const std::string& model, const engine::Shape& image) {
 
 }  // namespace
 
-TEST_CASE("teams give the bytes of learners alone with every scheme", "[training]") {
+TEST_CASE("teams give the bytes of learners alone with every scheme", "[training][teams]") {
   const engine::Precision precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
   const bool is_normalized = GENERATE(false, true);
   for (const sma::Options& scheme : team_schemes()) {
@@ -89,7 +89,7 @@ TEST_CASE("teams give the bytes of learners alone with every scheme", "[training
   }
 }
 
-TEST_CASE("teams give the bytes of learners alone with any input, optimizer and clipping", "[training]") {
+TEST_CASE("teams give the bytes of learners alone with any input, optimizer and clipping", "[training][teams]") {
   RigOptions options = options_on({"cuda:0"}, {4});
   SECTION("data on the device") { options.input = RigInput::kResident; }
   SECTION("a clipped gradient") { options.clip_gradient_norm = 0.1F; }
@@ -103,7 +103,7 @@ TEST_CASE("teams give the bytes of learners alone with any input, optimizer and 
   check_teams(options);
 }
 
-TEST_CASE("teams give the bytes of learners alone with models of the zoo", "[training]") {
+TEST_CASE("teams give the bytes of learners alone with models of the zoo", "[training][teams]") {
   SECTION("LeNet") { check_teams(few_steps("lenet {}", {1, 28, 28})); }
   SECTION("CIFAR-10 quick") { check_teams(few_steps("cifar_quick {}", {3, 32, 32})); }
   SECTION("ResNet-20") { check_teams(few_steps("resnet_cifar { depth: 20 }", {3, 32, 32}), 2); }
@@ -129,7 +129,8 @@ Passes run_passes(RigOptions options, int team) {
   return found;
 }
 
-TEST_CASE("passes in teams find what learners alone find, even if no team divides the mini-batches", "[training]") {
+TEST_CASE("passes in teams find what learners alone find, even if no team divides the mini-batches",
+          "[training][teams]") {
   RigOptions options = options_on({"cuda:0"}, {4});
   options.precision = GENERATE(engine::Precision::kFloat32, engine::Precision::kBFloat16);
   options.input = GENERATE(RigInput::kFloats, RigInput::kResident);
@@ -153,7 +154,7 @@ TEST_CASE("passes in teams find what learners alone find, even if no team divide
   }
 }
 
-TEST_CASE("a change of learners finds teams of the largest size that divides their number", "[training]") {
+TEST_CASE("a change of learners finds teams of the largest size that divides their number", "[training][teams]") {
   const auto trained = [](int team) {
     use_gpus(1);
     RigOptions options = options_on({"cuda:0"}, {1});
@@ -179,7 +180,8 @@ TEST_CASE("a change of learners finds teams of the largest size that divides the
   check_equal(trained(4), trained(1));
 }
 
-TEST_CASE("a change of teams alone changes no byte with any scheme, within rounds and between them", "[training]") {
+TEST_CASE("a change of teams alone changes no byte with any scheme, within rounds and between them",
+          "[training][teams]") {
   const bool uses_adam = GENERATE(false, true);
   const auto trained = [](const RigOptions& options, const std::vector<int>& teams) {
     use_gpus(1);
@@ -210,7 +212,7 @@ TEST_CASE("a change of teams alone changes no byte with any scheme, within round
   }
 }
 
-TEST_CASE("a state that teams saved goes on in teams of another size", "[training]") {
+TEST_CASE("a state that teams saved goes on in teams of another size", "[training][teams]") {
   use_gpus(1);
   RigOptions options = options_on({"cuda:0"}, {4});
   std::vector<float> whole;

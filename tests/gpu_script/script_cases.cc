@@ -33,7 +33,7 @@ TEST_CASE("script: comes last") { CHECK(true); }
 
 TEST_CASE("script: first losses", "[training][first_losses]") { CHECK(true); }
 TEST_CASE("script: repeats", "[training][repeatability]") { CHECK(true); }
-TEST_CASE("script: trains", "[training]") { CHECK(true); }
+TEST_CASE("script: trains", "[training][teams]") { CHECK(true); }
 
 TEST_CASE("script: needs two GPUs", "[training][several_gpus]") {
   use_gpus(2);
