@@ -63,6 +63,7 @@ def recipe_of(text, max_epochs=None):
     epochs_of_job = training.take("max_epochs")
     max_epochs = max_epochs or epochs_of_job
     training.take("seed")  # a peer gets the seed from --seed
+    training.take("kernels")  # a peer has kernels of its own
     dataset, padding, flip, validation = data_of(data)
     batch = training.take("batch_size")
     training.take_one_of("batch_norm_statistics", (None, "REESTIMATED"))
