@@ -555,7 +555,8 @@ reach() {
     record "$name" skipped '' 'no time is left'
     return 0
   fi
-  step "$name" "$limit" python3 bench/gpu/time_to_accuracy.py "$@" --data-root "$data"
+  # A run that is stopped leaves its directory behind, which goes with $scratch.
+  step "$name" "$limit" env TMPDIR="$scratch" python3 bench/gpu/time_to_accuracy.py "$@" --data-root "$data"
 }
 
 # longest_of PREFIX: prints the most seconds that a passed step with this prefix took; nothing if there is none.
