@@ -93,7 +93,7 @@ struct OperatorTraits {
   // A loss, whose forward also writes the gradient of input 0 (ForwardOperands::input_gradient). Its backward does
   // nothing.
   bool forward_writes_gradient = false;
-  // Of a team, a library computes for one replica after the other. False: one launch computes for all.
+  // A library computes the replicas of a team one after the other. False: one launch computes all of them.
   bool runs_replicas_in_turn = false;
   // Backward can add the gradient of input 0 to another tensor of its layout (BackwardOperands::addend).
   bool adds_to_gradient = false;

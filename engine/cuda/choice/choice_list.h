@@ -13,7 +13,7 @@ namespace arbalest::engine::cuda {
 // Any thread may call.
 class ChoiceList {
  public:
-  // Without effect if the list has this answer to the question.
+  // Does nothing if the list has this answer to the question.
   void add(KernelChoice choice) {
     const std::lock_guard lock(mutex_);
     const bool is_known = std::ranges::any_of(choices_, [&](const KernelChoice& known) {

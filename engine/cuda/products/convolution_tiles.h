@@ -60,8 +60,8 @@ struct Reading {
   static constexpr bool kLanesAlongInner = kAlongInner;
 };
 
-// Of a product that counts too few channels, filters or pixels to read several at once, which is rare: one tile for all
-// extents. LeNet's first layer, with one channel and 20 filters, is such a product.
+// Products that count too few channels, filters or pixels to read several at once are rare, so they have one tile for
+// all extents. LeNet's first layer, with one channel and 20 filters, is one of them.
 using NarrowReading = Reading<1, false>;
 template <typename Arithmetic>
 using NarrowTileOfImages = typename Tiles<Arithmetic>::Tall;

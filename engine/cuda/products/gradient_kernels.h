@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/cuda/products/convolution_products.h"
 #include "engine/cuda/products/convolution_tiles.h"
+#include "engine/cuda/products/image_results.h"
 
 namespace arbalest::engine::cuda {
 
@@ -180,7 +181,8 @@ void launch_one(const Of& of, const StreamContext& context) {
   launch<compute_one<Of>>(of.cut.blocks(), context.stream, of);
 }
 
-// Of a convolution whose channels and filters differ much, which is rare.
+// Tells whether channels and filters differ so much that no kernel is compiled for both gradients. Such convolutions
+// are rare.
 template <typename First, typename Second>
 constexpr bool kIsRarePair =
     First::Tile::kRows >= 4 * Second::Tile::kColumns || Second::Tile::kColumns >= 4 * First::Tile::kRows;

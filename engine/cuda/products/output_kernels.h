@@ -6,6 +6,7 @@
 
 #include "engine/cuda/products/convolution_products.h"
 #include "engine/cuda/products/convolution_tiles.h"
+#include "engine/cuda/products/image_results.h"
 
 namespace arbalest::engine::cuda {
 

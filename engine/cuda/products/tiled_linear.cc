@@ -12,9 +12,10 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Of operators that are candidates, and of those that the rule takes.
+// These limits make an operator a candidate.
 constexpr std::int64_t kMostChannels = 512;
 constexpr std::int64_t kMostExamples = 512;
+// The rule takes it within these.
 constexpr std::int64_t kFewChannels = 64;
 constexpr std::int64_t kFewExamples = 128;
 
