@@ -75,7 +75,9 @@ class LearnerPool {
   const engine::UpdateRule& rule() const noexcept { return options_.learner.rule; }
   // Number of vectors that each learner's optimizer keeps.
   std::size_t state_slots() const { return engine::state_slots(options_.learner.rule).size(); }
-  const dataflow::Plan& training_plan() const noexcept { return active().plans()->training; }
+  const LearnerPlans& plans() const noexcept { return *active().plans(); }
+  const LearnerOptions& learner_options() const noexcept { return options_.learner; }
+  const dataflow::Plan& training_plan() const noexcept { return plans().training; }
   float* evaluation_weights() const noexcept { return evaluation_weights_.as<float>(); }
   // The evaluation weights in low precision, as of the last evaluation. Code that changes the weights must update this
   // copy. Null if the plans do not read it.

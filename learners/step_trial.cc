@@ -36,7 +36,7 @@ class ZeroBatch {
   std::vector<dataflow::InputTensor> tensors_;
 };
 
-// The team's model and optimizer, all zeros.
+// Sets the team's models and optimizers to zero.
 void clear(Team& team, const dataflow::ParameterLayout& parameters) {
   const std::size_t bytes = static_cast<std::size_t>(parameters.elements()) * sizeof(float);
   for (const auto& learner : team.learners()) {
@@ -49,22 +49,24 @@ void clear(Team& team, const dataflow::ParameterLayout& parameters) {
 
 }  // namespace
 
-double time_step(const dataflow::Graph& graph, engine::Device& device, const PoolOptions& options, int threads,
-                 int size) {
-  ARBALEST_CHECK(options.learner.training_data == nullptr && options.learner.evaluation_data == nullptr);
-  const LearnerPlans plans(graph, device, options, threads, size, nullptr);
+double time_step(const LearnerPool& pool) {
+  const LearnerOptions& options = pool.learner_options();
+  ARBALEST_CHECK(options.training_data == nullptr && options.evaluation_data == nullptr);
+  engine::Device& device = pool.device();
+  const LearnerPlans& plans = pool.plans();
   const dataflow::ParameterLayout& parameters = plans.training.parameters();
   const auto elements = static_cast<std::size_t>(parameters.elements());
   const engine::Buffer weights = device.allocate(elements * sizeof(float));
   engine::Buffer rounded;
   if (plans.inference.reads_low_precision_weights()) rounded = device.allocate(elements * sizeof(engine::BFloat16));
-  const TeamPlace place{
-      .size = size, .threads = threads, .shared = {weights.as<float>(), rounded.as<engine::BFloat16>()}};
-  Team team(device, plans.training, plans.inference, place, options.learner);
+  const TeamPlace place{.size = pool.team_for(pool.count()),
+                        .threads = pool.threads_for(pool.count()),
+                        .shared = {weights.as<float>(), rounded.as<engine::BFloat16>()}};
+  Team team(device, plans.training, plans.inference, place, options);
   clear(team, parameters);
 
-  const ZeroBatch zeros(graph.input(), options.batch);
-  std::vector<dataflow::Batch> batches(static_cast<std::size_t>(size));
+  const ZeroBatch zeros(plans.training.graph().input(), plans.training.batch());
+  std::vector<dataflow::Batch> batches(team.size());
   std::vector<Ticket> tickets(batches.size());
   std::uint64_t number = 0;
   const auto seconds_of_step = [&] {

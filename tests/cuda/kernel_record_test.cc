@@ -84,6 +84,17 @@ TEST_CASE("a job times kernels unless it asks for the rule", "[training]") {
   cuda_stand_in::require_clean();
 }
 
+TEST_CASE("a run does not time again what the trial of its precision has timed", "[training]") {
+  const auto timed_events = [](const std::string& precision) {
+    make_own_kernels_faster();
+    train_with(dense_job({"training.precision=" + precision}), {});
+    return cuda_stand_in::calls("cudaEventCreate");
+  };
+  const auto of_one_precision = timed_events("FP32");
+  CHECK(of_one_precision > 0);
+  CHECK(timed_events("TF32") == 2 * of_one_precision);  // the trial times FP32, too
+}
+
 TEST_CASE("a resumed run takes the kernels of its checkpoint, even if others are faster now", "[training]") {
   make_libraries_faster();
   const TemporaryDirectory output, whole;
@@ -155,7 +166,8 @@ TEST_CASE("the file of kernels is read back as it was written, and nothing else 
   const std::vector<KernelChoice> choices = {
       {.question = "a", .answer = kOwn, .candidates = {{kOwn, 1.25}, {kLibrary}}, .note = "a note"},
       {.question = "b", .answer = kLibrary}};
-  const std::vector<KernelChoice> read = jobs::parse_kernel_choices(jobs::kernel_choices_text(choices));
+  const std::vector<KernelChoice> read =
+      jobs::parse_kernel_choices(jobs::SourceText("choices", jobs::kernel_choices_text(choices)));
   REQUIRE(read.size() == 2);
   CHECK(read[0].candidates[0].microseconds == 1.25);
   CHECK_FALSE(read[0].candidates[1].microseconds);
@@ -165,7 +177,14 @@ TEST_CASE("the file of kernels is read back as it was written, and nothing else 
   const TemporaryDirectory directory;
   CHECK(kind_of_failure([&] { jobs::read_kernel_choices(directory / "none"); }) == engine::ErrorKind::kUsage);
   write_text(directory / "other", "learning_rate { base: 1 }");
-  CHECK(kind_of_failure([&] { jobs::read_kernel_choices(directory / "other"); }) == engine::ErrorKind::kUsage);
+  std::string message;
+  try {
+    jobs::read_kernel_choices(directory / "other");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == engine::ErrorKind::kUsage);
+    message = error.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("other:1:1: error:"));
 }
 
 TEST_CASE("inspection prints the times of kernels if it is asked for", "[training]") {
@@ -173,15 +192,21 @@ TEST_CASE("inspection prints the times of kernels if it is asked for", "[trainin
   const jobs::Inspection fixed = jobs::inspect(dense_job());
   CHECK_FALSE(has_timed());
   REQUIRE(fixed.kernels.size() == 2);
-  CHECK_THAT(fixed.kernels[0],
-             Catch::Matchers::EndsWith("training without input gradient, 1 replica: own tiled product"));
+  CHECK_THAT(fixed.kernels[0].choice.question, Catch::Matchers::EndsWith("training without input gradient, 1 replica"));
+  CHECK(fixed.kernels[0].choice.answer == kOwn);
   const jobs::Inspection timed = jobs::inspect(dense_job(), KernelSelection::kTimed);
   CHECK(has_timed());
   REQUIRE(timed.kernels.size() == 2);
-  CHECK_THAT(timed.kernels[0], ContainsSubstring("cuda:0: dense layer of input 100x1x28x28, 10 units") &&
-                                   ContainsSubstring(": library (own tiled product ") &&
-                                   ContainsSubstring(" us, library "));
-  CHECK_THAT(jobs::to_text(timed), ContainsSubstring("Kernels, timed:\ncuda:0: dense layer"));
+  CHECK(timed.kernels[0].device == "cuda:0");
+  CHECK(timed.kernels[0].choice.answer == kLibrary);
+  CHECK_THAT(jobs::to_text(timed),
+             ContainsSubstring("Kernels, timed:\ncuda:0: dense layer of input 100x1x28x28, 10 units") &&
+                 ContainsSubstring(": library (own tiled product ") && ContainsSubstring(" us, library "));
+  const auto row = jobs::to_json(timed)["kernels"][0];
+  CHECK(row["answer"] == kLibrary);
+  REQUIRE(row["candidates"].size() == 2);
+  CHECK(row["candidates"][0]["name"] == kOwn);
+  CHECK(row["candidates"][0]["microseconds"] > row["candidates"][1]["microseconds"]);
 }
 
 TEST_CASE("other processes and other GPUs take the kernels that rank 0 has chosen", "[training]") {

@@ -9,6 +9,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/test_device.h"
 #include "train/session/precision_trial.h"
+#include "train/session/session.h"
 #include "train/train.h"
 
 namespace arbalest::tests {
@@ -77,23 +78,23 @@ TEST_CASE("a trial times the steps of a team in a precision, and frees its memor
   CAPTURE(to_string(precision));
   use_device_with_bfloat16(kDevice);
   const jobs::JobOptions job = small_job(precision, 2);
-  const auto device = engine::open_device(job.devices[0]);
-  const int size = device->takes_teams() ? 2 : 1;
-  const learners::PoolOptions options{.batch = 20, .evaluation_batch = 20, .precision = precision};
-  CHECK(learners::time_step(*job.graph, *device, options, 1, size) > 0.0);
-  if (!device->is_cuda()) return;
-  const std::size_t free_memory = device->free_memory();  // the libraries' handles stay
-  learners::time_step(*job.graph, *device, options, 1, size);
-  CHECK(device->free_memory() == free_memory);
+  std::vector<std::unique_ptr<engine::Device>> devices;
+  devices.push_back(engine::open_device(job.devices[0]));
+  const auto pools = jobs::make_pools(job, devices, {});
+  CHECK(learners::time_step(*pools.front()) > 0.0);
+  if (!devices[0]->is_cuda()) return;
+  const std::size_t free_memory = devices[0]->free_memory();  // the libraries' handles stay
+  learners::time_step(*pools.front());
+  CHECK(devices[0]->free_memory() == free_memory);
 }
 
 TEST_CASE("jobs in FP32 and jobs that measure nothing try no precision", "[training]") {
   use_device_with_bfloat16(kDevice);
-  CHECK_FALSE(jobs::find_slow_precision(small_job(Precision::kFloat32, 1), {}).has_value());
+  CHECK_FALSE(jobs::try_precision(small_job(Precision::kFloat32, 1), {}).warning.has_value());
   jobs::JobOptions fixed = small_job(Precision::kBFloat16, 1);
   fixed.training.kernels = engine::KernelSelection::kFixed;
   fixed.training.batch_size = 0;  // a trial would fail
-  CHECK_FALSE(jobs::find_slow_precision(fixed, {}).has_value());
+  CHECK_FALSE(jobs::try_precision(fixed, {}).warning.has_value());
 }
 
 }  // namespace arbalest::tests

@@ -1,6 +1,7 @@
 #include "train/live/opening.h"
 
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,14 +49,15 @@ void open_run(LiveRun& run) {
     take_learners(*context.resumed, learners, run.summary.devices, run.job);
     take_pixel_rules(*context.resumed, run.job);
   }
+  engine::DeviceOptions options = device_options_of(run);
   together(run.world, [&] {
     if (!is_new || !run.leads()) return;
-    if (auto warning = find_slow_precision(run.job, context.device_options)) {
-      run.job.warnings.push_back(std::move(*warning));
-    }
+    PrecisionTrial trial = try_precision(run.job, options);
+    if (trial.warning) run.job.warnings.push_back(std::move(*trial.warning));
+    options.recorded_kernels.insert(options.recorded_kernels.end(), std::make_move_iterator(trial.kernels.begin()),
+                                    std::make_move_iterator(trial.kernels.end()));
   });
-  run.session =
-      open_session(run.job, context.data_root, device_options_of(run), Session::Input::kResident, context.world);
+  run.session = open_session(run.job, context.data_root, options, Session::Input::kResident, context.world);
   Session& session = *run.session;
   require_same_data(run.world, session.training_data());
   require_same_data(run.world, session.evaluation_data());
