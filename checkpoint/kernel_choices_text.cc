@@ -2,31 +2,17 @@
 
 #include <fstream>
 #include <iterator>
-#include <optional>
-
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
 
 #include "engine/base/error.h"
+#include "options/text/text_format.h"
 
 namespace arbalest::jobs {
 
 namespace {
 
-// The caller reports that a text is malformed.
-class Ignore final : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int /*line*/, int /*column*/, const std::string& /*message*/) override {}
-};
-
-std::optional<std::vector<engine::KernelChoice>> try_to_parse(const std::string& text) {
-  v1::KernelChoices message;
-  Ignore ignore;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&ignore);
-  if (!parser.ParseFromString(text, &message)) return std::nullopt;
+std::vector<engine::KernelChoice> from_proto(const v1::KernelChoices& message) {
   std::vector<engine::KernelChoice> choices;
-  for (const v1::KernelChoice& choice : message.choices()) choices.push_back(from_proto(choice));
+  for (const v1::KernelChoice& choice : message.choices()) choices.push_back(jobs::from_proto(choice));
   return choices;
 }
 
@@ -57,29 +43,28 @@ engine::KernelChoice from_proto(const v1::KernelChoice& message) {
 std::string kernel_choices_text(std::span<const engine::KernelChoice> choices) {
   v1::KernelChoices message;
   for (const engine::KernelChoice& choice : choices) *message.add_choices() = to_proto(choice);
-  std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(message, &text)) {
-    engine::fail(engine::ErrorKind::kInternal, "internal error: the choices of kernels cannot be printed");
-  }
-  return text;
+  return print_text(message);
 }
 
-std::vector<engine::KernelChoice> parse_kernel_choices(const std::string& text) {
-  std::optional<std::vector<engine::KernelChoice>> choices = try_to_parse(text);
-  if (!choices) engine::fail(engine::ErrorKind::kInternal, "internal error: choices of kernels cannot be read");
-  return std::move(*choices);
+std::vector<engine::KernelChoice> parse_kernel_choices(const SourceText& source) {
+  v1::KernelChoices message;
+  const SyntaxReport report = parse_text(source, TextOutline(source, *message.GetDescriptor()), message);
+  if (!report.issues.empty()) {
+    const SyntaxIssue& first = report.issues.front();
+    engine::fail(engine::ErrorKind::kUsage, "{}; name the kernels.txtpb of a run's directory",
+                 source.describe(first.position, first.message));
+  }
+  return from_proto(message);
 }
 
 std::vector<engine::KernelChoice> read_kernel_choices(const std::filesystem::path& path) {
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::optional<std::vector<engine::KernelChoice>> choices = file ? try_to_parse(text) : std::nullopt;
-  if (!choices) {
-    engine::fail(engine::ErrorKind::kUsage,
-                 "'{}' {}; name the kernels.txtpb of a run's directory, or leave --kernels out", path.string(),
-                 file ? "holds no choices of kernels" : "cannot be read");
+  if (!file) {
+    engine::fail(engine::ErrorKind::kUsage, "'{}' cannot be read; name the kernels.txtpb of a run's directory",
+                 path.string());
   }
-  return std::move(*choices);
+  return parse_kernel_choices(SourceText(path.string(), text));
 }
 
 }  // namespace arbalest::jobs

@@ -11,7 +11,8 @@ void share_kernel_choices(engine::process::World& world, std::span<const std::un
   if (world.rank() == 0) text = kernel_choices_text(devices.front()->kernel_choices());
   world.broadcast(text);
   if (world.rank() == 0) return;
-  for (const auto& device : devices) device->take_kernel_choices(parse_kernel_choices(text));
+  for (const auto& device : devices)
+    device->take_kernel_choices(parse_kernel_choices(SourceText("kernels of rank 0", text)));
 }
 
 }  // namespace arbalest::jobs
