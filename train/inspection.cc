@@ -89,7 +89,7 @@ void describe_kernels(std::span<const std::unique_ptr<engine::Device>> devices, 
   result.kernels_are_timed = kernels == engine::KernelSelection::kTimed;
   for (const auto& device : devices) {
     for (const engine::KernelChoice& choice : device->kernel_choices()) {
-      result.kernels.push_back(fmt::format("{}: {}", device->name(), to_text(choice)));
+      result.kernels.push_back({device->name(), choice});
     }
   }
   if (result.kernels_are_timed && !devices.front()->is_cuda()) {

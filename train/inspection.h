@@ -21,6 +21,11 @@ struct LayerRow {
   std::int64_t output_bytes = 0;   // in the device's layout, padding included
 };
 
+struct KernelRow {
+  std::string device;  // its name
+  engine::KernelChoice choice;
+};
+
 struct Inspection {
   std::vector<LayerRow> layers;
   std::int64_t batch_size = 0;
@@ -53,7 +58,7 @@ struct Inspection {
   std::string schedule_note;           // what `plan` cannot tell about the schedule; "" if it tells all
   std::vector<PlanRow> plan;
   // On GPUs: the kernels that each layer, and each pass of a convolution by cuDNN, got, and what failed before.
-  std::vector<std::string> kernels;
+  std::vector<KernelRow> kernels;
   bool kernels_are_timed = false;     // false: by the rule
   ClassTable classes;                 // empty: nobody has looked for the data
   std::vector<std::string> warnings;  // to show to the user

@@ -17,9 +17,8 @@ import subprocess
 import sys
 
 PROGRAM = pathlib.Path(__file__).resolve().parents[2] / "bin/arbalest"
-QUESTION = re.compile(r"^\S+: (?P<layer>(?:convolution|dense layer) of .*), (?P<precision>FP32|TF32|BF16), "
-                      r"(?P<mode>inference|training without input gradient|training)(?P<rest>[^:]*): "
-                      r"(?P<answer>[^(;]*?) \((?P<times>[^)]* us)\)")
+QUESTION = re.compile(r"(?P<layer>(?:convolution|dense layer) of .*), (?P<precision>FP32|TF32|BF16), "
+                      r"(?P<mode>inference|training without input gradient|training)(?P<rest>.*)")
 CONVOLUTION = re.compile(r"input (?P<input>[\dx]+), (?P<filters>\d+) filters of (?P<kernel>[\dx]+) in (?P<groups>\d+) groups, "
                          r"stride (?P<stride>[\dx]+), padding (?P<padding>[\dx]+)(?: and (?P<behind>[\dx]+) behind)?, "
                          r"dilation (?P<dilation>[\dx]+)")
@@ -45,24 +44,24 @@ def forward_flops(layer):
 
 
 def rates(kernels):
-    """Returns a row for each layer with times. `kernels`: the lines of `arbalest inspect --timings`."""
+    """Returns a row for each layer with times. `kernels`: those of `arbalest inspect --timings --json`."""
     rows = []
-    for line in kernels:
-        found = QUESTION.match(line)
-        if not found:
+    for choice in kernels:
+        timed = [one for one in choice["candidates"] if one["microseconds"] is not None]
+        found = QUESTION.match(choice["question"])
+        if not found or not timed:
             continue
         replicas = re.search(r"(\d+) replica", found["rest"])
         # An inference does not say how many replicas it was timed for, so it has no rate.
         flops = forward_flops(found["layer"]) * PASSES[found["mode"]] * int(replicas[1]) if replicas else None
-        row = {"layer": found["layer"], "precision": found["precision"], "mode": found["mode"],
-               "replicas": int(replicas[1]) if replicas else None, "flops": flops, "chosen": found["answer"],
-               "candidates": []}
-        for name, time in re.findall(r"(?:^|, )(.*?) ([\d.]+) us", found["times"]):
-            microseconds = float(time)
-            rate = flops / microseconds / 1e3 if flops and microseconds > 0 else None
-            row["candidates"].append({"name": name, "microseconds": microseconds, "gflop_per_second": rate})
-        rows.append(row)
+        rows.append({"layer": found["layer"], "precision": found["precision"], "mode": found["mode"],
+                     "replicas": int(replicas[1]) if replicas else None, "flops": flops, "chosen": choice["answer"],
+                     "candidates": [one | {"gflop_per_second": rate(flops, one["microseconds"])} for one in timed]})
     return rows
+
+
+def rate(flops, microseconds):
+    return flops / microseconds / 1e3 if flops and microseconds > 0 else None
 
 
 def table(rows):

@@ -30,6 +30,24 @@ std::string first_of(const std::vector<std::string>& layers) {
   return fmt::format("{} and {}", layers.front(), counted(std::ssize(layers) - 1, "other layer"));
 }
 
+nlohmann::ordered_json to_json(const std::vector<KernelRow>& rows) {
+  auto kernels = nlohmann::ordered_json::array();
+  for (const KernelRow& row : rows) {
+    auto candidates = nlohmann::ordered_json::array();
+    for (const engine::KernelCandidate& each : row.choice.candidates) {
+      candidates.push_back(
+          {{"name", each.name},
+           {"microseconds", each.microseconds ? nlohmann::ordered_json(*each.microseconds) : nullptr}});
+    }
+    kernels.push_back({{"device", row.device},
+                       {"question", row.choice.question},
+                       {"answer", row.choice.answer},
+                       {"candidates", candidates},
+                       {"note", row.choice.note}});
+  }
+  return kernels;
+}
+
 nlohmann::ordered_json to_json(const ClassTable& table) {
   auto classes = nlohmann::ordered_json::array();
   for (std::size_t c = 0; c < table.size(); ++c) {
@@ -88,7 +106,9 @@ std::string to_text(const Inspection& inspection) {
   }
   std::string kernels;
   const char* title = inspection.kernels_are_timed ? "\nKernels, timed:\n" : "\nKernels, without --timings:\n";
-  for (const std::string& line : inspection.kernels) kernels += (kernels.empty() ? title : "") + line + "\n";
+  for (const KernelRow& row : inspection.kernels) {
+    kernels += fmt::format("{}{}: {}\n", kernels.empty() ? title : "", row.device, engine::to_text(row.choice));
+  }
   std::string classes = to_text(inspection.classes, kMostClasses);
   if (!classes.empty()) classes = "\nClasses:\n" + classes;
   const std::string note = inspection.schedule_note.empty() ? "" : fmt::format(" ({})", inspection.schedule_note);
@@ -146,7 +166,7 @@ nlohmann::ordered_json to_json(const Inspection& inspection) {
           {"schedule", inspection.schedule},
           {"schedule_note", inspection.schedule_note},
           {"plan", plan},
-          {"kernels", inspection.kernels},
+          {"kernels", to_json(inspection.kernels)},
           {"classes", to_json(inspection.classes)},
           {"warnings", inspection.warnings}};
 }

@@ -67,9 +67,11 @@ TEST_CASE("inspection lists the algorithms of convolutions", "[training]") {
   for (const Case& expected : {Case{"FP32", "no tensor cores", 6}, Case{"BF16", "tensor cores", 4}}) {
     const jobs::Inspection inspection = jobs::inspect(small_job(expected.precision, 80));  // too many for our rule
     REQUIRE(inspection.kernels.size() == expected.lines);
-    CHECK_THAT(inspection.kernels[0],
-               ContainsSubstring("cuda:0: input 100x1x28x28, 80 filters of 5x5") && ContainsSubstring(expected.cores));
-    const auto by_library = [](const std::string& line) { return line.ends_with(": library"); };
+    const jobs::KernelRow& first = inspection.kernels[0];
+    CHECK(first.device == "cuda:0");
+    CHECK_THAT(first.choice.question, ContainsSubstring("input 100x1x28x28, 80 filters of 5x5"));
+    CHECK_THAT(first.choice.answer, ContainsSubstring(expected.cores));
+    const auto by_library = [](const jobs::KernelRow& row) { return row.choice.answer == "library"; };
     CHECK(std::ranges::count_if(inspection.kernels, by_library) == (expected.precision == "FP32" ? 2 : 0));
     CHECK_THAT(jobs::to_text(inspection), ContainsSubstring("Kernels, without --timings:\ncuda:0: input 100x1x28x28"));
     CHECK(jobs::to_json(inspection)["kernels"].size() == expected.lines);
