@@ -54,7 +54,7 @@ bool may_resize(const JobOptions& options);
 
 // The largest number of learners at any time, over all devices: of this process, and of all.
 int most_learners(const JobOptions& options);
-// The same on one device of this process.
+// The largest number of learners of one device of this process at any time.
 int most_learners_of_device(const JobOptions& options);
 inline int most_learners_of_all(const JobOptions& options) {
   return most_learners(options) + options.learners_elsewhere;

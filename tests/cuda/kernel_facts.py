@@ -3,6 +3,8 @@
 
     kernel_facts.py ARCHIVE                    prints the table of the kernels in a library or program
     kernel_facts.py ARCHIVE --compare TABLE    tells what differs from the table
+    kernel_facts.py ARCHIVE --loops PATTERN    prints the inner loops of the kernels with this in their names: how many of
+                                               their instructions are fused multiply-adds in FP32, and all of them
 
 Columns: registers of a thread, bytes of shared memory and of stack, blocks that an SM holds at once and their share of
 its warps, and the number of instructions that read and write global memory, by the bytes that a thread moves with one.
@@ -110,6 +112,34 @@ def parse_accesses(lines):
     return found
 
 
+def parse_loops(lines):
+    """(processor, mangled name) -> [(fused multiply-adds, instructions)] of the loops that have any and hold no other such
+    loop, in the order of the code, from cuobjdump --dump-sass. A loop ends with a jump back to its first instruction."""
+    found, processor, loops, places, fused = {}, None, [], {}, []
+    for line in lines:
+        if match := re.match(r"arch = (\w+)", line):
+            processor = match.group(1)
+        elif match := re.match(r"\s*Function : (\S+)", line):
+            loops, places, fused = found.setdefault((processor, match.group(1)), []), {}, []
+        elif match := re.match(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;", line):
+            places[int(match.group(1), 16)] = len(fused)
+            fused.append("FFMA" in match.group(2))
+            jump = re.search(r"\bBRA\b.* 0x([0-9a-f]+)$", match.group(2))
+            begin = places.get(int(jump.group(1), 16)) if jump else None
+            holds_another = begin is not None and any(begin <= other for other, _, _ in loops)
+            if begin is not None and any(fused[begin:]) and not holds_another:
+                loops.append((begin, sum(fused[begin:]), len(fused) - begin))
+    return {kernel: [loop[1:] for loop in of] for kernel, of in found.items()}
+
+
+def loops(archive, pattern):
+    found = parse_loops(dump(archive, "--dump-sass"))
+    names = demangle(sorted({name for _, name in found}))
+    rows = [(plain_name(mangled, names[mangled]), processor, *(f"{fused} of {all_of}" for fused, all_of in of))
+            for (processor, mangled), of in found.items()]
+    return "".join("\t".join(row) + "\n" for row in sorted(rows) if pattern in row[0])
+
+
 def block_sizes():
     """Returns the usual threads per block, and a dict of kernels with another number."""
     text = (ROOT / "engine/cuda/runtime/grid.h").read_text()
@@ -187,8 +217,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", metavar="ARCHIVE")
     parser.add_argument("--compare", metavar="TABLE")
+    parser.add_argument("--loops", metavar="PATTERN")
     options = parser.parse_args()
     try:
+        if options.loops is not None:
+            print(loops(options.archive, options.loops), end="")
+            return 0
         text = to_text(facts(options.archive), compiler())
         if options.compare is None:
             print(text, end="")

@@ -37,6 +37,21 @@ class KernelFactsTest(unittest.TestCase):
         counts = kernel_facts.parse_accesses(MACHINE_CODE.splitlines())["sm_90", NAME]
         self.assertEqual(counts, {("loads", 4): 1, ("loads", 16): 1, ("loads", 2): 1, ("stores", 8): 1})
 
+    def test_inner_loops_are_found(self):
+        code = f"""arch = sm_90
+\t\tFunction : {NAME}
+        /*0010*/                   FFMA R1, R2, R3, R1 ;
+        /*0020*/                   FFMA R1, R2, R3, R1 ;
+        /*0030*/                   IADD3 R4, R4, 0x1, RZ ;
+        /*0040*/              @!P0 BRA 0x20 ;
+        /*0050*/               @P1 BRA 0x10 ;
+        /*0060*/                   FFMA R1, R2, R3, R1 ;
+        /*0070*/              @!P0 BRA P2, 0x60 ;
+        /*0080*/                   IADD3 R4, R4, 0x1, RZ ;
+        /*0090*/                   BRA 0x80;
+"""
+        self.assertEqual(kernel_facts.parse_loops(code.splitlines()), {("sm_90", NAME): [(1, 3), (1, 2)]})
+
     def test_names_lose_what_changes_from_build_to_build(self):
         demangled = "void arbalest::engine::cuda::(anonymous namespace)::step<arbalest::engine::elementwise::Adam>(float*)"
         self.assertEqual(kernel_facts.plain_name(NAME, demangled), "convert: step<Adam>")
