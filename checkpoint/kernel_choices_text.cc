@@ -51,8 +51,9 @@ std::vector<engine::KernelChoice> parse_kernel_choices(const SourceText& source)
   const SyntaxReport report = parse_text(source, TextOutline(source, *message.GetDescriptor()), message);
   if (!report.issues.empty()) {
     const SyntaxIssue& first = report.issues.front();
-    engine::fail(engine::ErrorKind::kUsage, "{}; name the kernels.txtpb of a run's directory",
-                 source.describe(first.position, first.message));
+    throw engine::Error(
+        engine::ErrorKind::kUsage,
+        source.describe(first.position, first.message + "; a run's directory has such a file, kernels.txtpb"));
   }
   return from_proto(message);
 }

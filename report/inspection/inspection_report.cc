@@ -83,7 +83,7 @@ std::string to_text(const Inspection& inspection) {
                       inspection.teams_vary ? fmt::format("up to {}", inspection.team) : grouped(inspection.team)});
   }
   if (!inspection.layers_in_turn.empty()) {
-    totals.push_back({"no teams, because of libraries in", first_of(inspection.layers_in_turn)});
+    totals.push_back({"no teams: a library computes", first_of(inspection.layers_in_turn)});
   }
   for (std::size_t m = 0; m < inspection.memory.size(); ++m) {
     const MemoryUse& use = inspection.memory[m];

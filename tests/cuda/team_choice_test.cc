@@ -39,8 +39,7 @@ TEST_CASE("learners form one team if the job sets no size and libraries compute 
   const jobs::Inspection libraries = jobs::inspect(job_of(kMany, "fixed: 4"));
   CHECK(libraries.team == 1);
   CHECK(libraries.layers_in_turn == std::vector<std::string>{"conv"});
-  CHECK_THAT(jobs::to_text(libraries),
-             ContainsSubstring("no teams, because of libraries in") && ContainsSubstring("conv"));
+  CHECK_THAT(jobs::to_text(libraries), ContainsSubstring("no teams: a library computes") && ContainsSubstring("conv"));
 
   SECTION("a size that the job sets holds") {
     CHECK(jobs::inspect(job_of(kMany, "fixed: 4 team: 2")).team == 2);
