@@ -100,6 +100,11 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   changed.data.validation = job.data.validation;  // its errors point into the user's text, like the other two
   changed.data.class_names_error = job.data.class_names_error;
   changed.initialize = job.initialize;
+  // A run changes these after reading: the rules of a checkpoint's pixels, and nothing is saved without a directory.
+  changed.data.pixels = job.data.pixels;
+  changed.checkpoint = job.checkpoint;
+  changed.training.divergence = job.training.divergence;
+  changed.warnings = job.warnings;  // they name places in the user's text, and trials before the learners
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;
 }

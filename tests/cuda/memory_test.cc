@@ -1,4 +1,6 @@
 // Training on a GPU that is too small for the usual number of learners.
+#include <filesystem>
+
 #include "engine/backends/devices.h"
 #include "engine/base/error.h"
 #include "learners/inference_runner.h"
@@ -57,6 +59,8 @@ TEST_CASE("if the default learners do not fit on a GPU, the run continues with f
   CHECK_THAT(listener.start_.warnings[0], Catch::Matchers::Contains("2 learners on each device instead of 4"));
   CHECK_THAT(listener.start_.job_text, Catch::Matchers::Contains("fixed: 2"));
   CHECK(jobs::dry_run(job, {}).warnings == listener.start_.warnings);
+  CHECK_FALSE(std::filesystem::exists("checkpoints"));  // the run has no directory
+  CHECK_FALSE(std::filesystem::exists("best.safetensors"));
   tests::cuda_stand_in::require_clean();
 }
 
