@@ -48,10 +48,10 @@ class KernelRatesTest(unittest.TestCase):
         self.assertEqual(row["flops"], 3 * 4 * 2 * 32 * 800 * 500)
         self.assertEqual([one["name"] for one in row["candidates"]], ["own"])
 
-    def test_choices_without_times_are_left_out(self):
+    def test_passes_and_choices_without_times_are_left_out(self):
+        of_pass = "input 2x1x28x28, 20 filters of 5x5 in 1 groups, stride 1x1, padding 0x0, dilation 1x1, FP32: output"
         self.assertEqual(kernel_rates.rates([
-            choice("input 2x1x28x28, 20 filters of 5x5 in 1 groups, stride 1x1, padding 0x0, dilation 1x1: output",
-                   "FFT, no tensor cores, workspace 256 bytes"),
+            choice(of_pass, "FFT, no tensor cores", **{"FFT, no tensor cores": 3.0}),
             choice(CONVOLUTION.format("training, 1 replica"), "library")]), [])
 
 

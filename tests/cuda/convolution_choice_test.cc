@@ -1,4 +1,4 @@
-// Convolutions choose among cuDNN's algorithms and skip failing ones.
+// Convolutions choose among cuDNN's algorithms, by the rule, by time, or as recorded, and skip failing ones.
 #include <string>
 #include <vector>
 
@@ -16,7 +16,29 @@ using Catch::Matchers::Contains;
 using engine::ErrorKind;
 using engine::Precision;
 
-std::unique_ptr<engine::Device> open_gpu() { return engine::open_device(engine::parse_device("cuda:0")); }
+using engine::KernelChoice;
+using engine::KernelSelection;
+
+std::unique_ptr<engine::Device> open_gpu(KernelSelection kernels = KernelSelection::kFixed,
+                                         std::vector<KernelChoice> recorded = {}) {
+  return engine::open_device(engine::parse_device("cuda:0"),
+                             {.kernels = kernels, .recorded_kernels = std::move(recorded)});
+}
+
+// Filters that are too many for kernels of ours, so that cuDNN is the only candidate.
+constexpr std::int64_t kManyFilters = 520;
+
+// cuDNN's second algorithm of each pass is the fastest.
+void make_later_algorithms_faster() {
+  for (const char* pass :
+       {"cudnnConvolutionForward", "cudnnConvolutionBackwardFilter", "cudnnConvolutionBackwardData"}) {
+    cuda_stand_in::set_time(pass, 40.0);
+  }
+  cuda_stand_in::set_time("cudnnConvolutionForward " + std::to_string(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM), 7.0);
+  cuda_stand_in::set_time("cudnnConvolutionBackwardFilter " + std::to_string(CUDNN_CONVOLUTION_BWD_FILTER_ALGO_FFT),
+                          8.0);
+  cuda_stand_in::set_time("cudnnConvolutionBackwardData " + std::to_string(CUDNN_CONVOLUTION_BWD_DATA_ALGO_FFT), 9.0);
+}
 
 // The passes by cuDNN. Another line says that cuDNN computes the convolution.
 std::vector<std::string> choices_of(const engine::Device& device) {
@@ -52,9 +74,9 @@ std::vector<std::string> choices_in(Precision precision, std::int64_t side) {
 TEST_CASE("a convolution takes the first repeatable algorithm with the math type that its precision allows") {
   const std::vector<std::string> exact = choices_in(Precision::kFloat32, 1);
   CHECK_THAT(exact[0], Contains("input 2x3x6x5, 80 filters of 1x1") &&
-                           Contains(": output: IMPLICIT_PRECOMP_GEMM, no tensor cores, workspace 256 bytes"));
-  CHECK_THAT(exact[1], Contains(": weight gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
-  CHECK_THAT(exact[2], Contains(": input gradient: ALGO_1, no tensor cores, workspace 512 bytes"));
+                           Contains(": output: IMPLICIT_PRECOMP_GEMM, no tensor cores; workspace 256 bytes"));
+  CHECK_THAT(exact[1], Contains(": weight gradient: ALGO_1, no tensor cores; workspace 512 bytes"));
+  CHECK_THAT(exact[2], Contains(": input gradient: ALGO_1, no tensor cores; workspace 512 bytes"));
   for (const Precision precision : {Precision::kTensorFloat32, Precision::kBFloat16}) {
     cuda_stand_in::reset();
     for (const std::string& choice : choices_in(precision, 3))
@@ -64,7 +86,7 @@ TEST_CASE("a convolution takes the first repeatable algorithm with the math type
 
 TEST_CASE("in float32, filters of 3 x 3 prefer Winograd's algorithm to cuDNN's first") {
   for (const std::string& choice : choices_in(Precision::kFloat32, 3))
-    CHECK_THAT(choice, Contains("WINOGRAD_NONFUSED, no tensor cores, workspace 768 bytes"));
+    CHECK_THAT(choice, Contains("WINOGRAD_NONFUSED, no tensor cores; workspace 768 bytes"));
 }
 
 TEST_CASE(
@@ -85,8 +107,8 @@ TEST_CASE(
 TEST_CASE("larger filters do without Winograd's algorithm, and in float32 their gradients take the Fourier transform") {
   const std::vector<std::string> exact = choices_in(Precision::kFloat32, 5);
   CHECK_THAT(exact[0], Contains("output: IMPLICIT_PRECOMP_GEMM, no tensor cores"));
-  CHECK_THAT(exact[1], Contains("weight gradient: FFT, no tensor cores, workspace 640 bytes"));
-  CHECK_THAT(exact[2], Contains("input gradient: FFT, no tensor cores, workspace 640 bytes"));
+  CHECK_THAT(exact[1], Contains("weight gradient: FFT, no tensor cores; workspace 640 bytes"));
+  CHECK_THAT(exact[2], Contains("input gradient: FFT, no tensor cores; workspace 640 bytes"));
   for (const Precision precision : {Precision::kTensorFloat32, Precision::kBFloat16}) {
     cuda_stand_in::reset();
     const std::vector<std::string> choices = choices_in(precision, 5);
@@ -117,9 +139,107 @@ TEST_CASE("an algorithm that fails its trial is skipped, and the choice says so"
   static_cast<void>(prepare(*device, Precision::kTensorFloat32));
   const std::vector<std::string> choices = choices_of(*device);
   REQUIRE(choices.size() == 3);
-  CHECK_THAT(choices[0], Contains("output: IMPLICIT_PRECOMP_GEMM, tensor cores, workspace 128 bytes; WINOGRAD_NONFUSED "
-                                  "with tensor cores failed (CUDNN_STATUS_"));
-  CHECK_THAT(choices[2], Contains("input gradient: ALGO_1, tensor cores, workspace 128 bytes; WINOGRAD_NONFUSED"));
+  CHECK_THAT(choices[0],
+             Contains("output: IMPLICIT_PRECOMP_GEMM, tensor cores; workspace 128 bytes; WINOGRAD_NONFUSED, "
+                      "tensor cores failed (CUDNN_STATUS_"));
+  CHECK_THAT(choices[2], Contains("input gradient: ALGO_1, tensor cores; workspace 128 bytes; WINOGRAD_NONFUSED"));
+}
+
+TEST_CASE("of timed algorithms the fastest is taken, with its workspace") {
+  make_later_algorithms_faster();
+  const auto device = open_gpu(KernelSelection::kTimed);
+  const auto convolution = prepare(*device, Precision::kFloat32, kManyFilters, 3);
+  const std::vector<KernelChoice> choices = device->kernel_choices();
+  REQUIRE(choices.size() == 3);
+  CHECK(choices[0].answer == "IMPLICIT_GEMM, no tensor cores");
+  CHECK(choices[0].note == "workspace 0 bytes");
+  CHECK(choices[1].answer == "FFT, no tensor cores");
+  CHECK(choices[1].note == "workspace 640 bytes");
+  CHECK(choices[2].answer == "FFT, no tensor cores");
+  CHECK(convolution->traits().scratch_bytes == 640);
+  for (const KernelChoice& choice : choices) {
+    CAPTURE(choice.question);
+    REQUIRE(choice.candidates.size() == 3);
+    CHECK(choice.candidates[0].name == "WINOGRAD_NONFUSED, no tensor cores");  // the rule's
+    for (const engine::KernelCandidate& candidate : choice.candidates) {
+      const double expected = candidate.name != choice.answer ? 40.0
+                              : &choice == &choices[0]        ? 7.0
+                              : &choice == &choices[1]        ? 8.0
+                                                              : 9.0;
+      CHECK(candidate.microseconds.value() == Approx(expected).epsilon(1e-3));
+    }
+  }
+  CHECK_THAT(choices[0].question, Contains("520 filters of 3x3") && Contains(", FP32: output"));
+}
+
+TEST_CASE("of equally fast algorithms the rule's is taken") {
+  const auto device = open_gpu(KernelSelection::kTimed);
+  static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+  for (const KernelChoice& choice : device->kernel_choices()) {
+    CHECK(choice.answer == "WINOGRAD_NONFUSED, no tensor cores");
+  }
+}
+
+TEST_CASE("recorded algorithms are taken without timing, for each precision its own") {
+  make_later_algorithms_faster();
+  std::vector<KernelChoice> recorded;
+  {
+    const auto device = open_gpu(KernelSelection::kTimed);
+    static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+    recorded = device->kernel_choices();
+  }
+  for (const KernelSelection kernels : {KernelSelection::kTimed, KernelSelection::kFixed}) {
+    cuda_stand_in::reset();
+    const auto device = open_gpu(kernels, recorded);
+    static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+    CHECK(cuda_stand_in::calls("cudaEventCreate") == 0);
+    const std::vector<KernelChoice> choices = device->kernel_choices();
+    REQUIRE(choices.size() == recorded.size());
+    for (std::size_t pass = 0; pass < choices.size(); ++pass) CHECK(to_text(choices[pass]) == to_text(recorded[pass]));
+    static_cast<void>(prepare(*device, Precision::kTensorFloat32, kManyFilters, 3));
+    const std::vector<KernelChoice> both = device->kernel_choices();
+    REQUIRE(both.size() == 6);
+    CHECK(both[3].answer == "WINOGRAD_NONFUSED, tensor cores");
+  }
+}
+
+TEST_CASE("a recorded algorithm that cuDNN does not list is refused") {
+  std::vector<KernelChoice> recorded;
+  {
+    const auto device = open_gpu();
+    static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+    recorded = device->kernel_choices();
+  }
+  recorded.at(1).answer = "ALGO_3, no tensor cores";
+  const auto device = open_gpu(KernelSelection::kTimed, recorded);
+  try {
+    static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+    FAIL("no error");
+  } catch (const engine::Error& error) {
+    CHECK(error.kind() == ErrorKind::kDevice);
+    CHECK_THAT(error.what(), Contains("trying the weight gradient of a convolution") &&
+                                 Contains("'ALGO_3, no tensor cores', but this program has 'WINOGRAD_NONFUSED, no "
+                                          "tensor cores', "));
+  }
+}
+
+TEST_CASE("if memory is short for timing only, the rule's algorithm is taken and the choice says so") {
+  int short_trials = 0;
+  for (int passing = 4;; ++passing) {  // the first four are the first trial's
+    CAPTURE(passing);
+    cuda_stand_in::reset();
+    make_later_algorithms_faster();
+    const auto device = open_gpu(KernelSelection::kTimed);
+    cuda_stand_in::fail_next("cudaMallocAsync", cudaErrorMemoryAllocation, passing);
+    static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+    const KernelChoice choice = device->kernel_choices().at(0);
+    if (choice.note == "workspace 0 bytes") break;
+    ++short_trials;
+    CHECK(choice.answer == "WINOGRAD_NONFUSED, no tensor cores");
+    CHECK_THAT(choice.note, Contains("; not timed, because memory for a trial was short"));
+    CHECK(choice.candidates.empty());
+  }
+  CHECK(short_trials >= 3);  // the stream's memory, and the workspaces of the other algorithms
 }
 
 TEST_CASE("if every algorithm fails, the error names the convolution and the algorithms") {
@@ -134,8 +254,8 @@ TEST_CASE("if every algorithm fails, the error names the convolution and the alg
     CHECK(error.kind() == ErrorKind::kDevice);
     CHECK_THAT(error.what(), Contains("no repeatable algorithm") &&
                                  Contains("output of this convolution: input 2x3x6x5") &&
-                                 Contains("IMPLICIT_PRECOMP_GEMM with no tensor cores failed") &&
-                                 Contains("IMPLICIT_GEMM with no tensor cores failed"));
+                                 Contains("IMPLICIT_PRECOMP_GEMM, no tensor cores failed") &&
+                                 Contains("IMPLICIT_GEMM, no tensor cores failed"));
   }
 }
 

@@ -24,6 +24,7 @@ struct Operand {
 // A call and its memory.
 struct Task {
   const char* function;
+  int algorithm;
   cudnnHandle_t handle;
   Operand first;
   Operand second;
@@ -68,8 +69,9 @@ cudnnStatus_t submit(const Task& task, const std::function<void()>& compute) {
   if (stream == nullptr) return CUDNN_STATUS_BAD_PARAM;
   const std::string kind =
       fmt::format("{} {} {} {}", task.function, task.first.bytes, task.second.bytes, task.result.bytes);
-  const cudaError_t result = enqueue_of_library(*stream, make_work(task.function, std::move(uses), run), task.function,
-                                                kind, task.handle->warm);
+  const cudaError_t result =
+      enqueue_of_library(*stream, make_work(fmt::format("{} {}", task.function, task.algorithm), std::move(uses), run),
+                         task.function, kind, task.handle->warm);
   return result == cudaSuccess ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED_CUDART;
 }
 
@@ -90,7 +92,8 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
   return cudnn_call(kName, [&] {
     const Problem problem = problem_of(kName, handle, input, weights, convolution, output);
     const Geometry g = problem.geometry;
-    const Task task{kName, handle, {x, bytes(g.input)}, {w, bytes(g.weights)}, {y, bytes(g.output)}, workspace, size};
+    const Task task{kName,     algorithm, handle, {x, bytes(g.input)}, {w, bytes(g.weights)}, {y, bytes(g.output)},
+                    workspace, size};
     const cudnnStatus_t status = check_algorithm(problem, kForward, algorithm, task);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     return submit(task, [=, scaling = scaling_of(alpha, beta)] { convolve(g, scaling, x, w, y); });
@@ -108,7 +111,8 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
   return cudnn_call(kName, [&] {
     const Problem problem = problem_of(kName, handle, input, weights, convolution, output);
     const Geometry g = problem.geometry;
-    const Task task{kName, handle, {x, bytes(g.input)}, {dy, bytes(g.output)}, {dw, bytes(g.weights)}, workspace, size};
+    const Task task{kName,     algorithm, handle, {x, bytes(g.input)}, {dy, bytes(g.output)}, {dw, bytes(g.weights)},
+                    workspace, size};
     const cudnnStatus_t status = check_algorithm(problem, kBackwardFilter, algorithm, task);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     return submit(task, [=, scaling = scaling_of(alpha, beta)] { convolve_backward_filter(g, scaling, x, dy, dw); });
@@ -125,7 +129,8 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   return cudnn_call(kName, [&] {
     const Problem problem = problem_of(kName, handle, input, weights, convolution, output);
     const Geometry g = problem.geometry;
-    const Task task{kName, handle, {w, bytes(g.weights)}, {dy, bytes(g.output)}, {dx, bytes(g.input)}, workspace, size};
+    const Task task{kName,     algorithm, handle, {w, bytes(g.weights)}, {dy, bytes(g.output)}, {dx, bytes(g.input)},
+                    workspace, size};
     const cudnnStatus_t status = check_algorithm(problem, kBackwardData, algorithm, task);
     if (status != CUDNN_STATUS_SUCCESS) return status;
     return submit(task, [=, scaling = scaling_of(alpha, beta)] { convolve_backward_data(g, scaling, w, dy, dx); });

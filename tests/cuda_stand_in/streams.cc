@@ -31,8 +31,10 @@ double microseconds_of(const Work& work) {
     for (const Node& node : *work.nodes) sum += microseconds_of(*node.work);
     return sum;
   }
-  const auto found = state().microseconds.find(work.name);
-  return found == state().microseconds.end() ? 1.0 : found->second;
+  const auto& times = state().microseconds;
+  auto found = times.find(work.name);
+  if (found == times.end()) found = times.find(work.name.substr(0, work.name.find(' ')));
+  return found == times.end() ? 1.0 : found->second;
 }
 
 }  // namespace

@@ -42,6 +42,10 @@ std::string to_text(const Conv2dSpec& spec) {
                      to_text(window.stride), to_text(window.padding), more, to_text(window.dilation));
 }
 
+std::string question_of_pass(const Conv2dSpec& spec, Precision precision, const char* pass) {
+  return fmt::format("{}, {}: {}", to_text(spec), to_string(precision), pass);
+}
+
 std::string question_of(const Conv2dSpec& spec, const PrepareOptions& options) {
   return fmt::format("convolution of {}{}{}{}", to_text(spec), order_text(spec.input),
                      additions_of(spec.bias, spec.activation.has_value()), circumstances(options));

@@ -95,12 +95,10 @@ class Operands {
   std::vector<void*> parameter_gradients_;
 };
 
-std::unique_ptr<TaskGraph> record(const Operator& op, const Operands& operands, bool trains, CudaStream& stream) {
-  stream.begin_recording(operands.replicas());
-  for (int run = 0; run < kRunsOfGraph; ++run) {
-    op.forward(stream, kLabel, operands.forward());
-    if (trains) op.backward(stream, kLabel, operands.backward());
-  }
+std::unique_ptr<TaskGraph> record(const std::function<void()>& submit, const ReplicaMemory& replicas,
+                                  CudaStream& stream) {
+  stream.begin_recording(replicas);
+  for (int run = 0; run < kRunsOfGraph; ++run) submit();
   return stream.end_recording();
 }
 
@@ -111,9 +109,8 @@ void mark(CudaStream& stream, cudaEvent_t event) {
 
 }  // namespace
 
-double time_operator(const Operator& op, const Layout& input, const PrepareOptions& options, CudaStream& stream) {
-  const Operands operands(op.traits(), input, options);
-  const std::unique_ptr<TaskGraph> graph = record(op, operands, options.mode == OperatorMode::kTraining, stream);
+double time_work(const std::function<void()>& submit, const ReplicaMemory& replicas, CudaStream& stream) {
+  const std::unique_ptr<TaskGraph> graph = record(submit, replicas, stream);
   for (int launch = 0; launch < kWarmUps; ++launch) stream.launch(*graph, kLabel);
   std::array<TimedEvent, kLaunches + 1> events;  // before the first launch, and after each
   for (TimedEvent& event : events) event = make_event();
@@ -129,6 +126,15 @@ double time_operator(const Operator& op, const Layout& input, const PrepareOptio
   }
   std::ranges::nth_element(milliseconds, milliseconds.begin() + kLaunches / 2);
   return 1e3 * static_cast<double>(milliseconds[kLaunches / 2]) / kRunsOfGraph;
+}
+
+double time_operator(const Operator& op, const Layout& input, const PrepareOptions& options, CudaStream& stream) {
+  const Operands operands(op.traits(), input, options);
+  const auto submit = [&] {
+    op.forward(stream, kLabel, operands.forward());
+    if (options.mode == OperatorMode::kTraining) op.backward(stream, kLabel, operands.backward());
+  };
+  return time_work(submit, operands.replicas(), stream);
 }
 
 }  // namespace arbalest::engine::cuda

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "engine/base/alignment.h"
 #include "engine/base/error.h"
+#include "engine/cuda/choice/kernel_chooser.h"
 #include "engine/cuda/choice/kernel_questions.h"
+#include "engine/cuda/choice/kernel_trial.h"
 #include "engine/cuda/runtime/memory.h"
 
 namespace arbalest::engine::cuda {
@@ -47,6 +50,25 @@ cudnnMathType_t widest_math(Precision precision) {
   return precision == Precision::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
 }
 
+// Part of recorded choices: "WINOGRAD_NONFUSED, no tensor cores"
+std::string name_of(Kind kind, const ConvolutionAlgorithm& algorithm) {
+  return fmt::format("{}, {}", name_of(kind, algorithm.number), name_of(algorithm.math));
+}
+
+std::string note_of(std::size_t workspace, const std::string& failed) {
+  return fmt::format("workspace {} bytes{}{}", workspace, failed.empty() ? "" : "; ", failed);
+}
+
+ConvolutionAlgorithm find_recorded(Kind kind, std::span<const ConvolutionAlgorithm> candidates,
+                                   const KernelChoice& recorded) {
+  std::vector<std::string> names;
+  for (const ConvolutionAlgorithm& candidate : candidates) {
+    names.push_back(name_of(kind, candidate));
+    if (names.back() == recorded.answer) return candidate;
+  }
+  refuse_recorded(recorded, names);
+}
+
 std::size_t bytes_of(const Shape& shape, DType dtype) {
   return aligned(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
 }
@@ -79,42 +101,93 @@ ConvolutionTensors::ConvolutionTensors(const Shape& input_shape, const Shape& we
 ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, const Conv2dSpec& spec,
                                  Precision precision, const LibraryQuestions::Turn& turn)
     : kind_(kind), convolution_(describe_convolution(spec.window, spec.groups)) {
-  ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), widest_math(precision)));
-  std::string failed;
+  const std::string question = question_of_pass(spec, precision, name_of(kind));
+  const std::optional<KernelChoice> recorded = turn.answers().find(question);
+  KernelChoice choice;
   try {
-    const TrialOperands trial(kind, tensors);
-    for (const ConvolutionAlgorithm& candidate :
-         order_of_trial(list(turn.cudnn(), tensors), kind, spec.window, precision)) {
-      const cudnnMathType_t math = precision == Precision::kFloat32 ? CUDNN_FMA_MATH : candidate.math;
-      ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), math));
-      algorithm_ = candidate.number;
-      cudnnStatus_t status = find_workspace(turn.cudnn(), tensors);
-      if (status == CUDNN_STATUS_SUCCESS && workspace_ > kLargestWorkspace) continue;
-      if (status == CUDNN_STATUS_SUCCESS) {
-        const Buffer workspace = allocate_device(workspace_);
-        status = enqueue(turn.cudnn(), tensors,
-                         {trial.first.data(), trial.second.data(), trial.result.data(), workspace.data()});
-        ARBALEST_CUDA(cudaStreamSynchronize(turn.stream()));  // device errors throw; they are not the algorithm's
-      }
-      if (status == CUDNN_STATUS_SUCCESS) {
-        turn.note_choice(
-            {.question = fmt::format("{}: {}", to_text(spec), name_of(kind)),
-             .answer = fmt::format("{}, {}, workspace {} bytes", name_of(kind, algorithm_), name_of(math), workspace_),
-             .note = failed});
-        return;
-      }
-      if (status == CUDNN_STATUS_ALLOC_FAILED) ARBALEST_CUDA(status);
-      static_cast<void>(cudaGetLastError());  // `status` already reports this error
-      failed += fmt::format("{}{} with {} failed ({})", failed.empty() ? "" : "; ", name_of(kind, algorithm_),
-                            name_of(math), cudnnGetErrorString(status));
+    ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), widest_math(precision)));
+    std::vector<ConvolutionAlgorithm> candidates =
+        order_of_trial(list(turn.cudnn(), tensors), kind, spec.window, precision);
+    if (precision == Precision::kFloat32) {
+      for (ConvolutionAlgorithm& candidate : candidates) candidate.math = CUDNN_FMA_MATH;
     }
+    if (recorded.has_value()) candidates = {find_recorded(kind, candidates, *recorded)};
+    const bool times = turn.answers().selection() == KernelSelection::kTimed && candidates.size() > 1;
+    choice = times ? choose_timed(tensors, candidates, turn) : choose(tensors, candidates, times, turn);
   } catch (const Error& error) {
     throw Error(error.kind(),
                 fmt::format("trying the {} of a convolution ({}): {}", name_of(kind), to_text(spec), error.what()));
   }
-  fail(ErrorKind::kDevice,
-       "cuDNN has no repeatable algorithm with a workspace of at most {} MiB for the {} of this convolution: {}{}{}",
-       kLargestWorkspace >> 20U, name_of(kind), to_text(spec), failed.empty() ? "" : "; ", failed);
+  if (choice.answer.empty()) {
+    fail(ErrorKind::kDevice,
+         "cuDNN has no repeatable algorithm with a workspace of at most {} MiB for the {} of this convolution: {}{}{}",
+         kLargestWorkspace >> 20U, name_of(kind), to_text(spec), choice.note.empty() ? "" : "; ", choice.note);
+  }
+  choice.question = question;
+  turn.answers().give(recorded.value_or(choice));
+}
+
+KernelChoice ConvolutionPass::choose_timed(const ConvolutionTensors& tensors,
+                                           std::span<const ConvolutionAlgorithm> candidates,
+                                           const LibraryQuestions::Turn& turn) {
+  try {
+    return choose(tensors, candidates, /*times=*/true, turn);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kOutOfMemory) throw;
+  }
+  turn.trials().end();
+  KernelChoice choice = choose(tensors, candidates, /*times=*/false, turn);
+  choice.note += "; not timed, because memory for a trial was short";
+  return choice;
+}
+
+KernelChoice ConvolutionPass::choose(const ConvolutionTensors& tensors,
+                                     std::span<const ConvolutionAlgorithm> candidates, bool times,
+                                     const LibraryQuestions::Turn& turn) {
+  KernelChoice choice;
+  ConvolutionAlgorithm best;
+  double least = 0.0;
+  std::string failed;
+  const TrialOperands trial(kind_, tensors);
+  for (const ConvolutionAlgorithm& candidate : candidates) {
+    cudnnStatus_t status = take(candidate, turn.cudnn(), tensors);
+    if (status == CUDNN_STATUS_SUCCESS && workspace_ > kLargestWorkspace) continue;
+    const Buffer workspace = allocate_device(status == CUDNN_STATUS_SUCCESS ? workspace_ : 0);
+    const Operands operands{trial.first.data(), trial.second.data(), trial.result.data(), workspace.data()};
+    if (status == CUDNN_STATUS_SUCCESS) {
+      status = enqueue(turn.cudnn(), tensors, operands);
+      ARBALEST_CUDA(cudaStreamSynchronize(turn.stream()));  // device errors throw; they are not the algorithm's
+    }
+    if (status == CUDNN_STATUS_ALLOC_FAILED) ARBALEST_CUDA(status);
+    const std::string name = name_of(kind_, candidate);
+    if (status != CUDNN_STATUS_SUCCESS) {
+      static_cast<void>(cudaGetLastError());  // `status` already reports this error
+      failed += fmt::format("{}{} failed ({})", failed.empty() ? "" : "; ", name, cudnnGetErrorString(status));
+      continue;
+    }
+    if (!times) return {.question = "", .answer = name, .note = note_of(workspace_, failed)};
+    const double microseconds = time(tensors, operands, turn.trials());
+    choice.candidates.push_back({name, microseconds});
+    if (!choice.answer.empty() && microseconds >= least) continue;
+    choice.answer = name;
+    best = candidate;
+    least = microseconds;
+  }
+  choice.note = failed;
+  if (choice.answer.empty()) return choice;
+  ARBALEST_CUDA(take(best, turn.cudnn(), tensors));
+  choice.note = note_of(workspace_, failed);
+  return choice;
+}
+
+double ConvolutionPass::time(const ConvolutionTensors& tensors, const Operands& operands, TrialStream& trials) const {
+  return trials.run(/*replicas=*/1, [&](CudaStream& stream) {
+    const auto submit = [&] {
+      stream.submit_to_libraries("kernel trial",
+                                 [&](const StreamContext& context) { run(context, tensors, operands); });
+    };
+    return time_work(submit, ReplicaMemory{}, stream);
+  });
 }
 
 std::vector<ConvolutionAlgorithm> ConvolutionPass::list(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) const {
@@ -153,8 +226,11 @@ std::vector<ConvolutionAlgorithm> ConvolutionPass::list(cudnnHandle_t cudnn, con
   return candidates;
 }
 
-// Finds the workspace size for the math type in the descriptor. The size that cuDNN lists may be for another math type.
-cudnnStatus_t ConvolutionPass::find_workspace(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) {
+// The workspace that cuDNN lists may be for another math type.
+cudnnStatus_t ConvolutionPass::take(const ConvolutionAlgorithm& algorithm, cudnnHandle_t cudnn,
+                                    const ConvolutionTensors& tensors) {
+  ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), algorithm.math));
+  algorithm_ = algorithm.number;
   const cudnnTensorDescriptor_t x = tensors.input.get(), y = tensors.output.get();
   const cudnnFilterDescriptor_t w = tensors.weights.get();
   const cudnnConvolutionDescriptor_t of = convolution_.get();

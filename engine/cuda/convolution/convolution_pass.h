@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "engine/base/precision.h"
@@ -39,11 +41,12 @@ class ConvolutionPass {
     void* workspace = nullptr;  // [workspace_bytes()]
   };
 
-  // Tries cuDNN's algorithms in the order of order_of_trial(). Takes the first that is deterministic, computes in
-  // `precision`, needs no large workspace, and passes a trial on temporary memory. Blocks the host. Throws kOutOfMemory
-  // if there is no memory for the trial: another algorithm would round differently, and a job's results must not depend
-  // on how much memory is free. Throws kDevice if no algorithm is left. Records the choice and all failed algorithms
-  // with `turn`.
+  // Tries cuDNN's algorithms in the order of order_of_trial(). Those are candidates that are deterministic, compute in
+  // `precision`, need no large workspace, and pass a trial on temporary memory. Takes the recorded one; else, for
+  // kTimed, the fastest (kernel_trial.h), for one replica; else the first. Blocks the host. Throws kOutOfMemory if
+  // there is no memory for the trial of the first: another algorithm would round differently. If only timing lacks
+  // memory, the first is taken, as KernelChooser does. Throws kDevice if no algorithm is left, or not the recorded one.
+  // Gives the answer, with all failed algorithms, to turn.answers().
   ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, const Conv2dSpec& spec, Precision precision,
                   const LibraryQuestions::Turn& turn);
 
@@ -53,8 +56,17 @@ class ConvolutionPass {
   void run(const StreamContext& context, const ConvolutionTensors& tensors, const Operands& operands) const;
 
  private:
+  // Takes the fastest candidate, or without `times` the first, that passes a trial. Returns the choice without its
+  // question; without an answer if all fail.
+  KernelChoice choose(const ConvolutionTensors& tensors, std::span<const ConvolutionAlgorithm> candidates, bool times,
+                      const LibraryQuestions::Turn& turn);
+  // As choose; if memory is short for timing only, takes the first.
+  KernelChoice choose_timed(const ConvolutionTensors& tensors, std::span<const ConvolutionAlgorithm> candidates,
+                            const LibraryQuestions::Turn& turn);
+  // From now on the pass is computed so. Finds the workspace for it.
+  cudnnStatus_t take(const ConvolutionAlgorithm& algorithm, cudnnHandle_t cudnn, const ConvolutionTensors& tensors);
+  double time(const ConvolutionTensors& tensors, const Operands& operands, TrialStream& trials) const;
   cudnnStatus_t enqueue(cudnnHandle_t cudnn, const ConvolutionTensors& tensors, const Operands& operands) const;
-  cudnnStatus_t find_workspace(cudnnHandle_t cudnn, const ConvolutionTensors& tensors);
   std::vector<ConvolutionAlgorithm> list(cudnnHandle_t cudnn, const ConvolutionTensors& tensors) const;
 
   Kind kind_;

@@ -25,10 +25,10 @@ CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
       ordinal_(spec.cuda_ordinal),
       graphs_(options.graphs),
       observer_(options.observer),
-      questions_(ordinal_, gate_, choices_),
-      chooser_(
-          {.device = name_, .ordinal = ordinal_, .selection = options.kernels, .recorded = options.recorded_kernels},
-          gate_, choices_) {
+      answers_(options.kernels, options.recorded_kernels),
+      trials_(name_, ordinal_, gate_),
+      questions_(ordinal_, gate_, answers_, trials_),
+      chooser_(answers_, trials_) {
   const CudaDeviceInfo info = find_cuda_device(spec);
   if (info.major < kOldestMajor) {
     fail(ErrorKind::kDevice, "device '{}': {} has compute capability {}.{}; Arbalest needs {}.0 or newer", name_,
@@ -56,7 +56,7 @@ std::size_t CudaDevice::free_memory() const {
 }
 
 std::unique_ptr<Stream> CudaDevice::create_stream(const StreamOptions& options) {
-  chooser_.end_trials();  // operators are prepared before streams are created
+  trials_.end();  // operators are prepared before streams are created
   CudaStream::Options created{.name = name_ + " " + options.name,
                               .role = options.role,
                               .ordinal = ordinal_,

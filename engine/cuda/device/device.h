@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/cuda/choice/choice_list.h"
+#include "engine/cuda/choice/kernel_answers.h"
 #include "engine/cuda/choice/kernel_chooser.h"
+#include "engine/cuda/choice/trial_stream.h"
 #include "engine/cuda/device/library_questions.h"
 #include "engine/device.h"
 #include "engine/device_options.h"
@@ -29,8 +30,8 @@ class CudaDevice final : public Device {
   std::unique_ptr<Stream> create_stream(const StreamOptions& options) override;
   std::size_t stream_bytes(const StreamOptions& options) const override;
   std::unique_ptr<Operator> prepare(const OperatorSpec& spec, const PrepareOptions& options) override;
-  std::vector<KernelChoice> kernel_choices() const override { return choices_.all(); }
-  void take_kernel_choices(std::span<const KernelChoice> recorded) override { chooser_.take(recorded); }
+  std::vector<KernelChoice> kernel_choices() const override { return answers_.given(); }
+  void take_kernel_choices(std::span<const KernelChoice> recorded) override { answers_.take(recorded); }
   Layout plain_layout(const Shape& shape, DType dtype) const override;
   Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> numbers) const override;
   void convert(const Layout& source_layout, const void* source, const Layout& target_layout, void* target) override;
@@ -43,7 +44,8 @@ class CudaDevice final : public Device {
   bool graphs_;
   StreamObserver* observer_;
   mutable CaptureGate gate_;
-  ChoiceList choices_;
+  KernelAnswers answers_;
+  TrialStream trials_;
   mutable LibraryQuestions questions_;
   KernelChooser chooser_;
 };

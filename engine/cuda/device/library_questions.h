@@ -5,25 +5,26 @@
 #include <cstddef>
 #include <mutex>
 #include <optional>
-#include <utility>
 
-#include "engine/cuda/choice/choice_list.h"
+#include "engine/cuda/choice/kernel_answers.h"
+#include "engine/cuda/choice/trial_stream.h"
 #include "engine/cuda/runtime/library_handles.h"
 
 namespace arbalest::engine::cuda {
 
 class LibraryQuestions {
  public:
-  // `gate` and `choices` are the device's, and must outlive this.
-  LibraryQuestions(int ordinal, CaptureGate& gate, ChoiceList& choices)
-      : ordinal_(ordinal), gate_(gate), choices_(choices) {}
+  // `gate`, `answers` and `trials` are the device's, and must outlive this.
+  LibraryQuestions(int ordinal, CaptureGate& gate, KernelAnswers& answers, TrialStream& trials)
+      : ordinal_(ordinal), gate_(gate), answers_(answers), trials_(trials) {}
 
   // While a Turn exists, its thread has exclusive use of the handles and their stream. The device is the current one.
   class Turn {
    public:
     cudnnHandle_t cudnn() const noexcept { return of_.handles_->cudnn(); }
     cudaStream_t stream() const noexcept { return of_.stream_.get(); }
-    void note_choice(KernelChoice choice) const { of_.choices_.add(std::move(choice)); }
+    KernelAnswers& answers() const noexcept { return of_.answers_; }
+    TrialStream& trials() const noexcept { return of_.trials_; }
 
    private:
     friend class LibraryQuestions;
@@ -43,7 +44,8 @@ class LibraryQuestions {
  private:
   const int ordinal_;
   CaptureGate& gate_;
-  ChoiceList& choices_;
+  KernelAnswers& answers_;
+  TrialStream& trials_;
   std::mutex mutex_;
   Handle<cudaStream_t, cudaStreamDestroy> stream_;
   std::optional<LibraryHandles> handles_;
