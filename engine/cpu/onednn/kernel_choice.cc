@@ -2,9 +2,10 @@
 
 namespace arbalest::engine::cpu {
 
-dnnl::primitive_attr user_scratchpad() {
+dnnl::primitive_attr primitive_attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  attributes.set_fpmath_mode(dnnl::fpmath_mode::strict);
   return attributes;
 }
 
@@ -37,7 +38,7 @@ float beta_of(const ActivationFunction& f) { return f.kind == ActivationKind::kR
 dnnl::primitive_attr followed_by(const ActivationFunction& f) {
   dnnl::post_ops after;
   after.append_eltwise(1.0F, algorithm_of(f.kind), alpha_of(f), beta_of(f));
-  dnnl::primitive_attr attributes = user_scratchpad();
+  dnnl::primitive_attr attributes = primitive_attributes();
   attributes.set_post_ops(after);
   return attributes;
 }

@@ -12,7 +12,9 @@
 
 namespace arbalest::engine::cpu {
 
-dnnl::primitive_attr user_scratchpad();
+// Attributes of every primitive: the caller gives the scratchpad, and float32 stays float32, whatever the environment
+// variable ONEDNN_DEFAULT_FPMATH_MODE allows.
+dnnl::primitive_attr primitive_attributes();
 dnnl::prop_kind direction(OperatorMode mode);
 inline dnnl::memory::dims pair(const Extent2d& extent) { return {extent.height, extent.width}; }
 
@@ -53,9 +55,10 @@ typename Primitive::primitive_desc choose_forward(const dnnl::engine& engine, co
   if (!options.parameters.empty()) {
     LinearTensors fixed = of;
     fixed.weights = cut_as(with_type(descriptor(options.parameters[0]), dtype_of(of.weights)), of.weights);
-    if (auto kernel = kernel_or_none(Description(describe(fixed), user_scratchpad(), engine, true))) return *kernel;
+    if (auto kernel = kernel_or_none(Description(describe(fixed), primitive_attributes(), engine, true)))
+      return *kernel;
   }
-  return require_kernel(Description(describe(of), user_scratchpad(), engine), what);
+  return require_kernel(Description(describe(of), primitive_attributes(), engine), what);
 }
 
 // Returns the same kernel for the same layouts, with the activation in it; `chosen` itself if it cannot apply the

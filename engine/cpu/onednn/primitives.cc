@@ -50,12 +50,12 @@ LinearKernels inner_product(const dnnl::engine& engine, const PrepareOptions& op
   LinearKernels kernels = with_activation(engine, forward, of, describe, activation);
   if (options.mode == OperatorMode::kInference) return kernels;
   kernels.weights_gradient = require_kernel(dnnl::inner_product_backward_weights::primitive_desc(
-                                                weights_gradient_desc(of), user_scratchpad(), engine, forward),
+                                                weights_gradient_desc(of), primitive_attributes(), engine, forward),
                                             "dense layer's weight gradient");
   if (!options.input_gradient) return kernels;
   const dnnl::inner_product_backward_data::desc input_gradient(of.input, of.weights, of.output);
   kernels.input_gradient = require_kernel(
-      dnnl::inner_product_backward_data::primitive_desc(input_gradient, user_scratchpad(), engine, forward),
+      dnnl::inner_product_backward_data::primitive_desc(input_gradient, primitive_attributes(), engine, forward),
       "dense layer's input gradient");
   return kernels;
 }
@@ -70,7 +70,8 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
   const dnnl::memory::dims after = pair(padding_after(window));
   const dnnl::pooling_forward::desc forward(direction(mode), algorithm, input, any_layout(output, spec.input.dtype()),
                                             pair(window.stride), pair(window.kernel), before, after);
-  auto forward_kernel = kernel_or_none(dnnl::pooling_forward::primitive_desc(forward, user_scratchpad(), engine, true));
+  auto forward_kernel =
+      kernel_or_none(dnnl::pooling_forward::primitive_desc(forward, primitive_attributes(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (mode == OperatorMode::kInference) return Pooling{*forward_kernel, std::nullopt};
   if (mixes_up_maxima(forward_kernel->workspace_desc(), input)) return std::nullopt;
@@ -78,7 +79,7 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
   const dnnl::pooling_backward::desc backward(algorithm, input, forward_kernel->dst_desc(), pair(window.stride),
                                               pair(window.kernel), before, after);
   auto backward_kernel = kernel_or_none(
-      dnnl::pooling_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
+      dnnl::pooling_backward::primitive_desc(backward, primitive_attributes(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;
   return Pooling{*forward_kernel, *backward_kernel};
 }
@@ -86,13 +87,14 @@ std::optional<Pooling> find_pooling(const dnnl::engine& engine, OperatorMode mod
 std::optional<Activation> find_activation(const dnnl::engine& engine, OperatorMode mode,
                                           const dnnl::memory::desc& tensor, const ActivationFunction& f) {
   const dnnl::eltwise_forward::desc forward(direction(mode), algorithm_of(f.kind), tensor, alpha_of(f), beta_of(f));
-  auto forward_kernel = kernel_or_none(dnnl::eltwise_forward::primitive_desc(forward, user_scratchpad(), engine, true));
+  auto forward_kernel =
+      kernel_or_none(dnnl::eltwise_forward::primitive_desc(forward, primitive_attributes(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (mode == OperatorMode::kInference) return Activation{*forward_kernel, std::nullopt};
 
   const dnnl::eltwise_backward::desc backward(algorithm_of(f.kind), tensor, tensor, alpha_of(f), beta_of(f));
   auto backward_kernel = kernel_or_none(
-      dnnl::eltwise_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
+      dnnl::eltwise_backward::primitive_desc(backward, primitive_attributes(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;
   return Activation{*forward_kernel, *backward_kernel};
 }
@@ -107,13 +109,13 @@ std::optional<BatchNormalization> find_batch_normalization(const dnnl::engine& e
   if (!training || given_statistics) flags |= Flags::use_global_stats;
   const dnnl::batch_normalization_forward::desc forward(direction(mode), tensor, epsilon, flags);
   auto forward_kernel =
-      kernel_or_none(dnnl::batch_normalization_forward::primitive_desc(forward, user_scratchpad(), engine, true));
+      kernel_or_none(dnnl::batch_normalization_forward::primitive_desc(forward, primitive_attributes(), engine, true));
   if (!forward_kernel.has_value()) return std::nullopt;
   if (!training) return BatchNormalization{*forward_kernel, std::nullopt};
 
   const dnnl::batch_normalization_backward::desc backward(dnnl::prop_kind::backward, tensor, tensor, epsilon, flags);
-  auto backward_kernel = kernel_or_none(
-      dnnl::batch_normalization_backward::primitive_desc(backward, user_scratchpad(), engine, *forward_kernel, true));
+  auto backward_kernel = kernel_or_none(dnnl::batch_normalization_backward::primitive_desc(
+      backward, primitive_attributes(), engine, *forward_kernel, true));
   if (!backward_kernel.has_value()) return std::nullopt;
   return BatchNormalization{*forward_kernel, *backward_kernel};
 }

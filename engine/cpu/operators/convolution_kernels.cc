@@ -88,10 +88,10 @@ std::optional<dnnl::primitive_desc_base> reversed(const dnnl::engine& engine,
   const auto direct = dnnl::algorithm::convolution_direct;
   const LinearTensors exchanged{output, of.weights, {}, input};
   const dnnl::convolution_forward::primitive_desc hint(forward_desc(direct, OperatorMode::kTraining, exchanged, by),
-                                                       user_scratchpad(), engine, true);
+                                                       primitive_attributes(), engine, true);
   if (hint.get(true) == nullptr) return std::nullopt;
   return kernel_or_none(dnnl::convolution_backward_data::primitive_desc(input_gradient_desc(direct, exchanged, by),
-                                                                        user_scratchpad(), engine, hint, true));
+                                                                        primitive_attributes(), engine, hint, true));
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& opti
   // Tensors have the direct kernel's layouts, whichever kernel computes.
   const LinearTensors same{forward.src_desc(), forward.weights_desc(), of.bias, forward.dst_desc()};
   const auto minimal = pays.on_tensors
-                           ? kernel_or_none(Forward(by_algorithm(winograd)(same), user_scratchpad(), engine, true))
+                           ? kernel_or_none(Forward(by_algorithm(winograd)(same), primitive_attributes(), engine, true))
                            : std::nullopt;
   LinearKernels kernels = with_activation(engine, minimal.value_or(forward), of,
                                           by_algorithm(minimal.has_value() ? winograd : direct), activation);
@@ -124,22 +124,22 @@ LinearKernels convolution(const dnnl::engine& engine, const PrepareOptions& opti
 
   if (pays.on_weights_gradient) {
     kernels.weights_gradient = kernel_or_none(
-        WeightsGradient(weights_gradient_desc(winograd, same, by), user_scratchpad(), engine, forward, true));
+        WeightsGradient(weights_gradient_desc(winograd, same, by), primitive_attributes(), engine, forward, true));
   }
   if (!kernels.weights_gradient.has_value()) {
     kernels.weights_gradient =
-        require_kernel(WeightsGradient(weights_gradient_desc(direct, of, by), user_scratchpad(), engine, forward),
+        require_kernel(WeightsGradient(weights_gradient_desc(direct, of, by), primitive_attributes(), engine, forward),
                        "convolution's weight gradient");
   }
   if (!options.input_gradient) return kernels;
   if (pays.on_tensors) {
     const LinearTensors other_weights{same.input, of.weights, {}, same.output};
     kernels.input_gradient = kernel_or_none(
-        InputGradient(input_gradient_desc(winograd, other_weights, by), user_scratchpad(), engine, forward, true));
+        InputGradient(input_gradient_desc(winograd, other_weights, by), primitive_attributes(), engine, forward, true));
   }
   if (!kernels.input_gradient.has_value()) {
     kernels.input_gradient =
-        require_kernel(InputGradient(input_gradient_desc(direct, of, by), user_scratchpad(), engine, forward),
+        require_kernel(InputGradient(input_gradient_desc(direct, of, by), primitive_attributes(), engine, forward),
                        "convolution's input gradient");
   }
   return kernels;
