@@ -161,7 +161,7 @@ class Comparison:
         self.result["models"].append(entry)
         contenders = [*self.ours(model), *Choosing(self, model, entry).contenders()]
         entry["sides"] = [
-            {"name": one.name, "is_ours": isinstance(one, Arbalest), "got": None, "rates": [], "runs": []}
+            {"name": one.name, "is_ours": isinstance(one, Arbalest), "got": None, "rates": [], "cores": [], "runs": []}
             for one in contenders
         ]
         entry["commands"] += [readable(contender.of_turns()) for contender in contenders]
@@ -184,7 +184,7 @@ class Comparison:
         """Runs the contenders in turns. The order alternates, so that a drift of the machine favors none. If one of
         them dies, the turns end."""
         for turn in range(-1, self.arguments.turns):  # turn -1 is the warm-up; a peer that fails in it is left out
-            rates = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
+            rates, cores = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
             if turn < 0:
                 pairs = [pair for pair in pairs if rates[pair[1]["name"]] is not None]
                 if not pairs or not pairs[0][1]["is_ours"]:
@@ -194,6 +194,7 @@ class Comparison:
             else:
                 for _, side in pairs:
                     side["rates"].append(rates[side["name"]])
+                    side["cores"].append(cores[side["name"]])
                 told = "; ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
                 say(f"{model}, turn {turn + 1}, images/s: {told}")
             if self.arguments.quick and self.seconds_left() < QUICK_SECONDS * (1.0 - SHARE_OF_TURNS):
@@ -201,15 +202,16 @@ class Comparison:
         self.save()
 
     def one_turn(self, model, pairs):
-        """Returns {name of a side: images/s or None}."""
+        """Returns {name of a side: images/s or None}, and {name: cores in use or None}."""
         seconds = turn_seconds(self.arguments, model)
-        rates = {}
+        rates, cores = {}, {}
         for contender, side in pairs:
             what = f"{model}: a turn of {contender.name}"
             rates[side["name"]] = self.guarded(what, contender.turn, seconds, self.seconds_left)
             self.result["versions"].update(contender.versions)
             side["got"] = contender.got
-        return rates
+            cores[side["name"]] = contender.cores
+        return rates, cores
 
     def train(self, model, pairs, entry):
         """Trains to the highest target, or to the last epoch, once per seed, taking turns."""

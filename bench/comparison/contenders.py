@@ -10,6 +10,7 @@ import threading
 import time
 
 from comparison import got
+from comparison.processor_time import Meter
 from peers import huge_pages
 from peers.command_line import NOT_REACHED
 
@@ -119,6 +120,18 @@ def resident_in_huge_pages(process):
         return None
 
 
+def wait_measured(process, seconds):
+    """Waits. Returns what Meter.stop returns for this time; None if the process ends earlier."""
+    if process.poll() is not None:
+        return None
+    meter = Meter(process.pid)
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return meter.stop()
+    return None
+
+
 class Arbalest:
     is_upper_bound = False
 
@@ -138,6 +151,7 @@ class Arbalest:
         self.turns = 0
         self.versions = {}
         self.got = None  # its resources in the latest turn
+        self.cores = None  # in use during the latest turn (Meter.stop)
 
     def training(self, target, seed, max_epochs):
         goal = str(target or 1)  # None means never, and 1 is the closest value that `bench` accepts
@@ -160,8 +174,7 @@ class Arbalest:
                     while process.poll() is None and not (metrics.exists() and '"event":"start"' in metrics.read_text()):
                         time.sleep(0.01)
                     huge = resident_in_huge_pages(process)  # all of its memory is allocated when it starts to train
-                    with contextlib.suppress(subprocess.TimeoutExpired):
-                        process.wait(seconds)
+                    self.cores = wait_measured(process, seconds)
                     process.send_signal(signal.SIGINT)
                     process.wait()
                     if process.returncode not in (0, 130):
@@ -198,6 +211,7 @@ class Peer:
         self.process = None
         self.versions = {}  # from its answers
         self.got = None  # its resources in the latest turn or training, also from its answers
+        self.cores = None  # in use during the latest turn (Meter.stop)
 
     def arranged(self, arrangement, is_upper_bound=False, mini_batch=None):
         """`mini_batch`: examples per step. It replaces the job's mini-batch for each rank."""
@@ -249,7 +263,9 @@ class Peer:
         with contextlib.suppress(BrokenPipeError):  # answer() reports why
             self.process.stdin.write(f"{seconds}\n")
             self.process.stdin.flush()
+        meter = Meter(self.process.pid)
         answer = self.answer(seconds_left)
+        self.cores = meter.stop()
         self.got = answer.get("got")
         return answer["images_per_second"]
 

@@ -17,6 +17,8 @@ from comparison.pairing import (
     times_by_seed,
     times_to_accuracy,
 )
+from comparison.processor_time import median_of, paired, per_core
+from peers.onednn_kernels import told
 
 JUDGED = 0.05  # maximum spread of a control whose results can be judged
 FEWEST_TURNS = 3  # fewer turns have no meaningful spread
@@ -44,6 +46,7 @@ def arrangements(picked):
             str(one["measurements"]),
             "yes" if one["trains_one_model"] else "no: an upper bound",
             f"{one['got']['huge_page_bytes'] / 2**20:,.0f}",
+            told(one.get("reference_kernels")),
         )
         for one in picked["results"]
     ]
@@ -53,7 +56,7 @@ def arrangements(picked):
         "of those that train one model again, by turns; the fastest of these goes on:",
         "",
     ]
-    header = ("arrangement", "images/s", "spread", "measured", "trains one model", "MiB in huge pages")
+    header = ("arrangement", "images/s", "spread", "measured", "trains one model", "MiB in huge pages", "reference kernels")
     lines += table(header, rows)
     return lines + [f"- skipped: {one['name']}: {one['reason']}" for one in picked["skipped"]] + [""]
 
@@ -88,15 +91,47 @@ def throughput(sides):
     lines += table(("contender", "images/s", "spread", "Arbalest / it", "what it got"), rows)
     if others := [side["name"] for side in sides[1:] if side["is_ours"]]:
         lines += [f"{ours['name']} goes on, as the fastest of ours; {', '.join(others)} only took turns.", ""]
+    lines += by_processor_time(sides)
     noisy = [side["name"] for side in sides if side["rates"] and spread(summarize(side["rates"])) > JUDGED]
     if turns < FEWEST_TURNS:
         lines += [f"Fewer than {FEWEST_TURNS} turns are no evidence.", ""]
     elif noisy:
         lines += [
-            f"Spread above {100 * JUDGED:.0f} % ({', '.join(noisy)}): the machine was too busy for evidence.",
+            f"Spread above {100 * JUDGED:.0f} % ({', '.join(noisy)}): the machine was too busy for evidence by the clock; "
+            "compare by processor time.",
             "",
         ]
     return lines
+
+
+def cores_text(value):
+    return "-" if value is None else f"{value:.2f}"
+
+
+def by_processor_time(sides):
+    """Returns a table of the turns by the cores in use, or nothing if none was measured."""
+    ours = sides[0]
+    rows = []
+    for side in sides:
+        measured = [rate for rate in per_core(side) if rate is not None]
+        if not measured:
+            continue
+        pairs = [] if side is ours else paired(ours, side)
+        rows.append(
+            (
+                side["name"],
+                quartiles(summarize(measured)),
+                quartiles(summarize(pairs)) if pairs else "",
+                cores_text(median_of(side, "own")),
+                cores_text(median_of(side, "others")),
+            )
+        )
+    if not rows:
+        return []
+    lines = ["The same turns by processor time, which other programs' work changes less than the clock:", ""]
+    return lines + table(
+        ("contender", "images per processor second", "Arbalest / it", "cores in use", "cores that others used"), rows
+    )
 
 
 def other_work(busy):
@@ -212,6 +247,8 @@ def headline(model):
             lines.append(
                 f"{name}: images/s over {side['name']}: {quartiles(summarize(ratios(ours['rates'], side['rates'])))}"
             )
+            if by_time := paired(ours, side):
+                lines[-1] += f"; by processor time {quartiles(summarize(by_time))}"
         for target in model["targets"]:
             if shares := time_ratios(ours, side, target, model["examples"]):
                 ratio = of_seeds(quartiles(summarize(shares)), seeds_of_ratios(ours, side, target), ours)

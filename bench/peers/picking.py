@@ -6,6 +6,7 @@ import time
 from peers.arrangements import named, reason_against_other_pages, with_other_pages
 from peers.command_line import say
 from peers.job_file import JobError
+from peers.onednn_kernels import told
 from peers.workers import WorkerFailed
 
 WARM_UP_STEPS = 3
@@ -25,6 +26,7 @@ class Picking:
         self.end = time.monotonic() + budget
         self.rates = {}  # for each arrangement that ran: images/s of the parts of all its measurements
         self.got = {}  # for each arrangement that ran: resources of the latest measurement's processes
+        self.reference = {}  # for each arrangement that ran: {reference kernel: share}, or None
         self.skipped = []  # (name, reason)
 
     def measure(self, arrangement):
@@ -37,12 +39,15 @@ class Picking:
                 workers.images_per_second(WARM_UP_STEPS)
                 parts = [workers.images_per_second(max(1, self.steps(arrangement) // PARTS)) for _ in range(PARTS)]
                 self.got[arrangement] = workers.got()
+                if arrangement not in self.reference:
+                    self.reference[arrangement] = workers.reference_kernels()
         except (WorkerFailed, JobError) as failure:  # such as a mini-batch that cannot be divided among the ranks
             self.skipped.append((arrangement.name, str(failure)))
             return
         self.rates.setdefault(arrangement, []).extend(parts)
         first, median, third = statistics.quantiles(parts, n=4)
-        say(f"{arrangement.name:<44} {median:>10,.0f} images/s  spread {100 * (third - first) / median:.1f} %")
+        slow = f"  oneDNN's reference kernels: {told(self.reference[arrangement])}" if self.reference[arrangement] else ""
+        say(f"{arrangement.name:<44} {median:>10,.0f} images/s  spread {100 * (third - first) / median:.1f} %{slow}")
 
     def ranked(self, arrangements):
         """Returns the arrangements, fastest first."""
@@ -54,7 +59,7 @@ class Picking:
         is the fastest of the first pass with the other kind of pages."""
         for arrangement in found:
             self.measure(arrangement)
-        finalists = self.ranked(one for one in found if one.trains_one_model)[:FINALISTS]
+        finalists = self.candidates(found)[:FINALISTS]
         if finalists:
             variant = with_other_pages(finalists[0])
             if reason := reason_against_other_pages(variant):
@@ -67,6 +72,16 @@ class Picking:
                 self.measure(arrangement)
         return self.ranked(finalists)
 
+    def candidates(self, found):
+        """Returns the arrangements that train one model, fastest first, without those that run reference kernels, which
+        are no measure of what the framework can do; with them if there are no others."""
+        ranked = self.ranked(one for one in found if one.trains_one_model)
+        clean = [one for one in ranked if not self.reference[one]]
+        for one in ranked if clean else ():
+            if one not in clean:
+                self.skipped.append((one.name, f"runs oneDNN's reference kernels: {told(self.reference[one])}"))
+        return clean or ranked
+
     def result(self, arrangement):
         first, median, third = statistics.quantiles(self.rates[arrangement], n=4)
         return {
@@ -76,6 +91,7 @@ class Picking:
             "measurements": len(self.rates[arrangement]) // PARTS,
             "trains_one_model": arrangement.trains_one_model,
             "got": self.got[arrangement],
+            "reference_kernels": self.reference[arrangement],
         }
 
     def best_of_divisions(self):

@@ -9,6 +9,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn, update_bn
 from peers.examples import Examples
 from peers.job_file import JobError
 from peers.models import make_model
+from peers.onednn_kernels import reference_shares, said_to_stdout
 
 STEPS_BETWEEN_AVERAGINGS = 8
 TEST_BATCH = 500
@@ -92,6 +93,14 @@ class Trainer:
         if self.steps % STEPS_BETWEEN_AVERAGINGS == 0:
             self.average.update_parameters(self.plain_model)
         return loss
+
+    def reference_kernels(self):
+        """Trains on a mini-batch. Returns onednn_kernels.reference_shares, or None on a GPU."""
+        if self.arrangement.device != "cpu":
+            return None
+        with said_to_stdout() as said, torch.backends.mkldnn.verbose(torch.backends.mkldnn.VERBOSE_ON):
+            self.step()
+        return reference_shares(said())
 
     def set_rate(self, rate):
         for group in self.optimizer.param_groups:

@@ -44,6 +44,9 @@ def obey(pipe, rank, make_learner):
         while (order := pipe.recv()) is not None:
             if order[0] == "steps":
                 pipe.send(("done", seconds_of(learner, order[1])))
+            elif order[0] == "kernels":
+                ask = getattr(learner, "reference_kernels", None)  # TensorFlow cannot say it
+                pipe.send(("done", ask and ask()))
             elif order[0] == "memory":
                 pipe.send(("done", huge_pages.resident_bytes()))
             else:
@@ -135,6 +138,11 @@ class Workers:
         """Returns the total images/s of all processes while each does this many steps."""
         self.order("steps", steps)
         return sum(steps * self.recipe.batch / seconds for seconds in self.replies())
+
+    def reference_kernels(self):
+        """Trains on a mini-batch. Returns {reference kernel of oneDNN: its share of the time}; None: not known."""
+        self.order("kernels")
+        return self.replies()[0]
 
     def got(self):
         """Returns the peer's resources for a page, with the current memory."""

@@ -23,8 +23,8 @@ ALL = [THREADS, COMPILED, RANKS, APART]
 class Measured:
     """Fake processes with given speeds."""
 
-    def __init__(self, rates):
-        self.rates, self.order = rates, []
+    def __init__(self, rates, reference=()):
+        self.rates, self.reference, self.order = rates, reference, []
 
     @contextlib.contextmanager
     def __call__(self, arrangement):
@@ -41,10 +41,13 @@ class Measured:
     def got(self):
         return {"of": self.order[-1]}
 
+    def reference_kernels(self):
+        return {"convolution backward_weights": 0.63} if self.order[-1] in self.reference else {}
+
 
 class Picks(unittest.TestCase):
-    def pick(self, rates, found=ALL, reason=None, budget=1000.0):
-        self.measured = Measured(rates)
+    def pick(self, rates, found=ALL, reason=None, budget=1000.0, reference=()):
+        self.measured = Measured(rates, reference)
         with mock.patch.object(module, "reason_against_other_pages", lambda arrangement: reason):
             return pick(Picking(self.measured, lambda arrangement: 10, budget), found, [("XLA", "not asked for")])
 
@@ -86,6 +89,17 @@ class Picks(unittest.TestCase):
     def test_models_that_are_trained_apart_do_not_win(self):
         picked = self.pick({"2 processes": 9}, [APART])
         self.assertEqual((picked["winner"], picked["fastest"]), (None, "2 processes"))
+
+    def test_reference_kernels_of_onednn_do_not_win_and_are_named(self):
+        rates = {"2 threads": 5, "2 threads, compiled": 6, "2 ranks": 7, "2 processes": 9}
+        picked = self.pick(rates, reason="no", reference=["2 ranks", "2 threads"])
+        self.assertEqual(picked["winner"], "2 threads, compiled")
+        reasons = {one["name"]: one["reason"] for one in picked["skipped"]}
+        said = "runs oneDNN's reference kernels: convolution backward_weights (63 %)"
+        self.assertEqual((reasons["2 ranks"], reasons["2 threads"]), (said, said))
+        results = {one["name"]: one["reference_kernels"] for one in picked["results"]}
+        self.assertEqual(results["2 ranks"], {"convolution backward_weights": 0.63})
+        self.assertEqual(self.pick(rates, reason="no", reference=rates)["winner"], "2 ranks")  # there are no others
 
     def test_no_measurement_begins_when_the_time_is_over(self):
         picked = self.pick({"2 threads": 5}, budget=-1.0)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 try:
     import torch
@@ -15,10 +16,12 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(4)
 
+import peers.trainer
 from peers import datasets, huge_pages
 from peers.arrangements import SMALL_PAGES, Arrangement, arrangements
 from peers.examples import Examples
 from peers.models import make_model
+from peers.onednn_kernels import kernels_in
 from peers.recipe import read_recipe
 from peers.trainer import STEPS_BETWEEN_AVERAGINGS, Trainer
 from tiny_data import ROOT, arbalest_rows, write_cifar10, write_mnist
@@ -163,6 +166,15 @@ class Training(unittest.TestCase):
         self.assertTrue((trainer.average.module[1].running_mean == 0).all())
         trainer.evaluate(averaged=True)
         self.assertFalse((trainer.average.module[1].running_mean == 0).any())
+
+
+    def test_a_step_says_which_kernels_of_onednn_it_runs(self):
+        trainer = trainer_of("lenet", 64)
+        with mock.patch.object(peers.trainer, "reference_shares", kernels_in):
+            ran = trainer.reference_kernels()
+        self.assertEqual(trainer.steps, 1)
+        passes = {which for kind, _, which, _ in ran if kind == "convolution"}
+        self.assertLessEqual({"forward_training", "backward_data", "backward_weights"}, passes)
 
 
 class Arrangements(unittest.TestCase):

@@ -19,6 +19,9 @@ class Learner:
     def finish(self, loss):
         return loss
 
+    def reference_kernels(self):
+        return {"convolution": 0.5}
+
     def evaluate(self, _averaged, at_end):
         return {"test_accuracy": 0.5}
 

@@ -26,6 +26,7 @@ class Processes(unittest.TestCase):
             result = workers.train(None, 2, rows.append)
             self.assertEqual((result["status"], result["epoch_rows"]), ("completed", rows))
             got = workers.got()
+            self.assertEqual(workers.reference_kernels(), {"convolution": 0.5})
         self.assertEqual((got["division"], got["mini_batch"], got["learning_rate"]), ("2 ranks x 1 thread", 64, 0.04))
 
     def test_their_memory_is_in_huge_pages_as_the_arrangement_says(self):
