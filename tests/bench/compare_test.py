@@ -55,7 +55,7 @@ class Compare(unittest.TestCase):
         self.assertIn("skipped: lenet: the peers", done.stderr)
         result, page = self.result()
         (side,) = result["models"][0]["sides"]
-        self.assertEqual(len(side["rates"]), 2)
+        self.assertEqual((len(side["rates"]), len(side["cores"])), (2, 2))
         self.assertEqual([run["seed"] for run in side["runs"]], [1, 2])
         self.assertEqual(result["died"], [])
         self.assertEqual((side["got"]["division"], side["got"]["precision"]), ("1 learner", "FP32"))

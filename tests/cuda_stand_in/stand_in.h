@@ -44,8 +44,8 @@ void fail_execution(cudaError_t error, int after = 0);
 void fail_all_reduce(int error, int after = 0);
 
 // There is no clock: between two events of a stream pass the times of the works between them. A work takes 1 us, or
-// what this sets for the works that a function enqueues: "cublasGemmEx", "cudaLaunchKernelEx"; or for one algorithm of a
-// convolution, by its number: "cudnnConvolutionForward 6". A graph takes as long as its nodes one after the other.
+// what this sets for the works that a function enqueues: "cublasGemmEx", "cudaLaunchKernelEx"; or for one algorithm of
+// a convolution, by its number: "cudnnConvolutionForward 6". A graph takes as long as its nodes one after the other.
 void set_time(const std::string& function, double microseconds);
 
 // Runs up to `count` steps of enqueued work and returns their number.
