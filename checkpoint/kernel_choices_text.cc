@@ -59,6 +59,11 @@ std::vector<engine::KernelChoice> parse_kernel_choices(const SourceText& source)
 }
 
 std::vector<engine::KernelChoice> read_kernel_choices(const std::filesystem::path& path) {
+  std::error_code unknown;  // ignored: opening the file then fails, too
+  if (std::filesystem::is_directory(path, unknown)) {
+    engine::fail(engine::ErrorKind::kUsage, "'{}' is a directory; name the kernels.txtpb of a run's directory",
+                 path.string());
+  }
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file) {

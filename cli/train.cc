@@ -73,6 +73,9 @@ void check_dry_run(const TrainArguments& arguments) {
   if (!arguments.prometheus.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--prometheus and --dry-run cannot be combined: a dry run keeps nothing");
   }
+  if (!arguments.kernels.empty()) {
+    engine::fail(engine::ErrorKind::kUsage, "--kernels and --dry-run cannot be combined: a dry run trains nothing");
+  }
   if (arguments.resume != "none") {
     engine::fail(engine::ErrorKind::kUsage, "--resume and --dry-run cannot be combined: a dry run keeps nothing");
   }
@@ -170,9 +173,16 @@ int end_completed(const TrainArguments& arguments, const engine::process::World&
   return kOk;
 }
 
-// Rank 0 chooses for all.
-void take_kernels(const TrainArguments& arguments, const engine::process::World& world, jobs::RunContext& context) {
+// Rank 0 chooses for all. Throws kUsage if the file cannot be read, or has no effect because the job asks for the rule.
+void take_kernels(const TrainArguments& arguments, const engine::process::World& world, const jobs::JobOptions& job,
+                  jobs::RunContext& context) {
   if (arguments.kernels.empty() || world.rank() != 0) return;
+  if (job.training.kernels == engine::KernelSelection::kFixed) {
+    engine::fail(
+        engine::ErrorKind::kUsage,
+        "--kernels has no effect on a job with kernels: FIXED, for which a rule chooses; leave out one of them");
+  }
+  if (!job.devices.front().is_cuda()) spdlog::warn("--kernels has no effect: the job trains on CPUs");
   context.device_options.recorded_kernels = jobs::read_kernel_choices(arguments.kernels);
 }
 
@@ -205,7 +215,7 @@ int train(const TrainArguments& arguments, engine::process::World& world) {
   if (!run.completed().text.empty()) return end_completed(arguments, world, run);
   jobs::RunContext& context = run.context();
   context.device_options.graphs = !arguments.no_graph;
-  jobs::together(world, [&] { take_kernels(arguments, world, context); });
+  jobs::together(world, [&] { take_kernels(arguments, world, run.job(), context); });
   context.stop_signal = &stop_signal;
   context.save_requests = &save_requests;
   if (cache) context.learner_cache = &*cache;

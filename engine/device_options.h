@@ -29,6 +29,8 @@ struct DeviceOptions {
   KernelSelection kernels = KernelSelection::kFixed;
   // GPU: choices of an earlier run. A question that they answer is neither timed nor left to the rule.
   std::vector<KernelChoice> recorded_kernels = {};
+  // GPU: whether a recorded choice that this device cannot take is an error; else the question is answered anew.
+  bool keeps_recorded_kernels = true;
 };
 
 }  // namespace arbalest::engine

@@ -13,8 +13,9 @@ enum class KernelSelection {
 };
 
 struct KernelCandidate {
-  std::string name;                         // "own tiled product"
-  std::optional<double> microseconds = {};  // of forward and backward for all replicas; none: it was not timed
+  std::string name;  // "own tiled product"
+  // Of forward and backward for all replicas; of one of cuDNN's passes, for one. None: it was not timed.
+  std::optional<double> microseconds = {};
 };
 
 struct KernelChoice {

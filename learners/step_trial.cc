@@ -62,10 +62,10 @@ double time_step(const LearnerPool& pool) {
   const TeamPlace place{.size = pool.team_for(pool.count()),
                         .threads = pool.threads_for(pool.count()),
                         .shared = {weights.as<float>(), rounded.as<engine::BFloat16>()}};
+  const ZeroBatch zeros(plans.training.graph().input(), plans.training.batch());  // the team's stream reads it
   Team team(device, plans.training, plans.inference, place, options);
   clear(team, parameters);
 
-  const ZeroBatch zeros(plans.training.graph().input(), plans.training.batch());
   std::vector<dataflow::Batch> batches(team.size());
   std::vector<Ticket> tickets(batches.size());
   std::uint64_t number = 0;
@@ -86,7 +86,7 @@ double time_step(const LearnerPool& pool) {
   }
   const auto middle = seconds.begin() + std::ssize(seconds) / 2;
   std::ranges::nth_element(seconds, middle);
-  return *middle;
+  return *middle / static_cast<double>(team.size());
 }
 
 }  // namespace arbalest::learners

@@ -23,7 +23,7 @@ constexpr std::int64_t kManyExamples = std::int64_t{1} << 40U;  // no ring is as
 // Estimates before any data is read, from the splits' known sizes. A validation set that is split off the training set
 // makes a GPU's copy of that smaller, but not the host's memory (StoredImages::split_off).
 MemoryEstimate estimate(const JobOptions& job, std::span<const std::unique_ptr<learners::LearnerPool>> pools,
-                        std::span<const std::unique_ptr<engine::Device>> devices) {
+                        std::span<const std::unique_ptr<engine::Device>> devices, const AvailableMemory& available) {
   const auto split = [&](const std::optional<std::int64_t>& examples) {
     if (!examples) return SplitSize{.examples = kManyExamples};  // only the dataset's files tell the number
     const std::size_t bytes = dataflow::ByteImages::bytes(job.data.input, *examples);
@@ -34,7 +34,7 @@ MemoryEstimate estimate(const JobOptions& job, std::span<const std::unique_ptr<l
   SplitSizes sizes{.training = split(job.data.training_examples), .test = split(job.data.test_examples)};
   if (job.data.has_validation()) sizes.validation = split(job.data.validation_examples);
   if (job.data.validation) sizes.training.bytes += sizes.validation->bytes;
-  return {job, pools, sizes, AvailableMemory(devices)};
+  return {job, pools, sizes, available};
 }
 
 void describe_layers(const dataflow::Plan& training, Inspection& result) {
@@ -105,6 +105,7 @@ Inspection inspect(const JobOptions& job, engine::KernelSelection kernels) {
   const engine::DeviceOptions options{.kernels = kernels};
   for (const engine::DeviceSpec& spec : job.devices) devices.push_back(engine::open_device(spec, options));
   engine::process::World alone;
+  const AvailableMemory available(devices);  // before kernels are timed, which holds memory
   const std::vector<std::unique_ptr<learners::LearnerPool>> pools =
       make_pools(job, devices, connect_split(job, devices, alone));
   const dataflow::Plan& training = pools.front()->training_plan();
@@ -123,7 +124,7 @@ Inspection inspect(const JobOptions& job, engine::KernelSelection kernels) {
                     "memory, and counts rings of mini-batches at their longest",
                     job.data.training_examples ? "validation set" : "datasets"));
   }
-  describe_memory(job, estimate(job, pools, devices), result);
+  describe_memory(job, estimate(job, pools, devices, available), result);
   result.team = pools.front()->most_team();
   result.teams_vary = result.team > 1 && may_resize(job);
   if (job.chooses_team && most_learners_of_device(job) > 1) result.layers_in_turn = training.layers_in_turn();

@@ -74,6 +74,7 @@ int evaluate(EvaluateArguments arguments) {
   jobs::RunContext context;
   context.data_root = data_root_of(arguments);
   context.device_options.recorded_kernels = saved_kernels(arguments);
+  context.device_options.keeps_recorded_kernels = false;  // another kind of GPU may evaluate, in other last digits
   ChosenModel model;
   const jobs::EvaluationResult result = read_chosen(arguments.run, [&](const ChosenModel& chosen) {
     model = chosen;

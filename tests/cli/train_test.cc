@@ -123,6 +123,24 @@ TEST_CASE("train: a dry run runs a step of each phase and leaves no files") {
   CHECK(fs::is_empty(program.directory()));
 }
 
+TEST_CASE("train: kernels of another run that cannot be read, or have no effect, are refused") {
+  const Program program;
+  fs::create_directory(program / "folder");
+  const std::string job = Program::config("lenet-digits");
+  for (const auto& [words, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--kernels", "none.txtpb"}, "'none.txtpb' cannot be read; name the kernels.txtpb"},
+           {{"--kernels", "folder"}, "'folder' is a directory; name the kernels.txtpb"},
+           {{"--kernels", "none.txtpb", "--set", "training.kernels=FIXED"}, "--kernels has no effect on a job with"}}) {
+    std::vector<std::string> command{"train", job, "--output", "run"};
+    command.insert(command.end(), words.begin(), words.end());
+    const Completed result = program.run(command);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK_THAT(result.err, ContainsSubstring(said));
+    CHECK_FALSE(fs::exists(program / "run/job.txtpb"));
+  }
+}
+
 TEST_CASE("train: an output directory that cannot be written is refused before training") {
   const Program program;
   write_text(program / "file", "");

@@ -135,6 +135,7 @@ TEST_CASE("usage: a command-line error exits 2 and names the fix") {
            {{"train", "x.txtpb", "a=1"}, "put --set before each setting: --set a=1"},
            {{"evaluate", "a", "b=1"}, "unexpected argument 'b=1'"},
            {{"train", "a.txtpb", "--dry-run", "--output", "x"}, "--output and --dry-run cannot be combined"},
+           {{"train", "a.txtpb", "--dry-run", "--kernels", "k.txtpb"}, "--kernels and --dry-run cannot be combined"},
            {{"train", "a.txtpb", "--dry-run=3"}, "--dry-run takes no value"},
            {{"train", "a.txtpb", "--dry-run=false"}, "--dry-run takes no value"},
            {{"env", "--json=true"}, "--json takes no value"},

@@ -223,6 +223,33 @@ TEST_CASE("a recorded algorithm that cuDNN does not list is refused") {
   }
 }
 
+TEST_CASE("an algorithm that fails while it is timed is left out, and the choice says so") {
+  make_later_algorithms_faster();
+  const auto device = open_gpu(KernelSelection::kTimed);
+  constexpr int kAfterTrial = 1;  // the first algorithm's first run in the timing
+  cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED, kAfterTrial);
+  static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+  const KernelChoice choice = device->kernel_choices().at(0);
+  CHECK(choice.answer == "IMPLICIT_GEMM, no tensor cores");
+  CHECK(choice.candidates.size() == 2);
+  CHECK_THAT(choice.note, Contains("WINOGRAD_NONFUSED, no tensor cores failed (") && Contains("CUDNN_STATUS_"));
+}
+
+TEST_CASE("padding on one side only is part of a pass's question") {
+  const auto device = open_gpu();
+  engine::Conv2dSpec padded = small_convolution(*device, kManyFilters, 3);
+  padded.window.padding = {0, 0};
+  padded.window.stride = {2, 2};
+  engine::Conv2dSpec plain = padded;
+  padded.window.extra_padding = {1, 1};
+  static_cast<void>(device->prepare(padded, {.precision = Precision::kFloat32}));
+  static_cast<void>(device->prepare(plain, {.precision = Precision::kFloat32}));
+  const std::vector<std::string> choices = choices_of(*device);
+  REQUIRE(choices.size() == 6);
+  CHECK_THAT(choices[0], Contains("input 2x3x7x6"));
+  CHECK_THAT(choices[3], Contains("input 2x3x6x5"));
+}
+
 TEST_CASE("if memory is short for timing only, the rule's algorithm is taken and the choice says so") {
   int short_trials = 0;
   for (int passing = 4;; ++passing) {  // the first four are the first trial's

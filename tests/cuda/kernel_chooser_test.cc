@@ -136,6 +136,42 @@ TEST_CASE("an operator is timed once, for each mode and number of replicas in tr
   CHECK(library(choices[2]) == Approx(1.0).epsilon(1e-3));
 }
 
+TEST_CASE("a second device, which gets the first one's order of weights, has the first one's question") {
+  const auto device = open_gpu(KernelSelection::kTimed);
+  const engine::Conv2dSpec spec{.input = device->plain_layout({2, 16, 6, 5}, engine::DType::kBFloat16),
+                                .filters = 16,
+                                .window = {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}, .dilation = {1, 1}}};
+  const auto first = device->prepare(spec, {.precision = engine::Precision::kBFloat16});
+  const std::uint64_t events = timed_events();
+  const std::vector<engine::Layout> order = first->traits().parameters;
+  static_cast<void>(device->prepare(spec, {.parameters = order, .precision = engine::Precision::kBFloat16}));
+  CHECK(timed_events() == events);
+  CHECK(device->kernel_choices().back().question.find("weights") == std::string::npos);
+}
+
+TEST_CASE("inputs of different types are different questions") {
+  const auto device = open_gpu(KernelSelection::kFixed);
+  for (const engine::DType dtype : {engine::DType::kFloat32, engine::DType::kBFloat16}) {
+    static_cast<void>(
+        device->prepare(engine::DenseSpec{.input = device->plain_layout({32, 8}, dtype), .units = 6},
+                        {.mode = engine::OperatorMode::kInference, .precision = engine::Precision::kBFloat16}));
+  }
+  const std::vector<KernelChoice> choices = device->kernel_choices();
+  REQUIRE(choices.size() == 2);
+  CHECK_THAT(choices[0].question, ContainsSubstring("BF16, inference, float32 input"));
+  CHECK(choices[1].question.find("float32") == std::string::npos);
+}
+
+TEST_CASE("recorded kernels that a device does not have are left, if it may") {
+  const KernelChoice recorded{.question = "dense layer of input 32x8, 6 units, FP32, training, 1 replica",
+                              .answer = "kernels of the future"};
+  const auto device = engine::open_device(engine::parse_device("cuda:0"),
+                                          {.recorded_kernels = {recorded}, .keeps_recorded_kernels = false});
+  CHECK(kernels_of(*prepare(*device, 32)) == std::string(kOwn));
+  CHECK(only_choice_of(*device).question == recorded.question);
+  CHECK(only_choice_of(*device).answer == kOwn);
+}
+
 TEST_CASE("recorded choices are taken without timing") {
   cuda_stand_in::set_time(kGemm, 0.1);
   std::vector<KernelChoice> recorded;

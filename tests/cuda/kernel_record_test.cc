@@ -248,4 +248,26 @@ TEST_CASE("the GPUs of a job take the kernels of its first", "[training][several
   CHECK(events == cuda_stand_in::calls("cudaEventCreate"));
 }
 
+TEST_CASE("the GPUs of a job in BF16 take the kernels of its first, whose order of weights they get",
+          "[training][several_gpus]") {
+  const auto inspect_on = [](const std::string& devices) {
+    cuda_stand_in::reset({.devices = 2});
+    const std::string text = R"(name: "small" model {
+      layers { name: "first" input: "image" conv { filters: 16 kernel: 3 stride: 3 } }
+      layers { name: "conv" input: "first" conv { filters: 16 kernel: 3 stride: 2 } }
+      layers { name: "logits" input: "conv" dense { units: 10 } }
+      layers { name: "loss" input: ["logits", "label"] softmax_cross_entropy {} } }
+      data { digits {} } learning_rate { base: 0.02 } training { batch_size: 4 max_epochs: 1 precision: BF16 }
+      learners { per_device { fixed: 2 } } devices: [)" +
+                             devices + "]";
+    return jobs::inspect(jobs::parse_job(jobs::SourceText("test", text)), KernelSelection::kTimed);
+  };
+  const jobs::Inspection one = inspect_on("\"cuda:0\"");
+  const std::uint64_t events = cuda_stand_in::calls("cudaEventCreate");
+  CHECK(one.team == 2);  // the first layer, which reads float32, has kernels of ours, too
+  const jobs::Inspection two = inspect_on("\"cuda:0\", \"cuda:1\"");
+  CHECK(two.kernels.size() > one.kernels.size());
+  CHECK(events == cuda_stand_in::calls("cudaEventCreate"));
+}
+
 }  // namespace arbalest::tests

@@ -18,13 +18,21 @@ namespace {
 constexpr double kSlow = 1.1;  // a ratio above the noise of a shared machine
 
 StepSeconds time_precisions(const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> device) {
-  const auto seconds_in = [&](engine::Precision precision) {
-    JobOptions tried = job;
+  JobOptions tried = job;
+  const auto pool_in = [&](engine::Precision precision) {
     tried.training.precision = precision;
-    return learners::time_step(*make_pools(tried, device, {}).front());
+    return std::move(make_pools(tried, device, {}).front());
   };
-  const double float32 = seconds_in(engine::Precision::kFloat32);
-  return {.float32 = float32, .precision = seconds_in(job.training.precision)};
+  const auto team_of = [](const learners::LearnerPool& pool) { return pool.team_for(pool.count()); };
+  auto float32 = pool_in(engine::Precision::kFloat32), precision = pool_in(job.training.precision);
+  if (team_of(*float32) != team_of(*precision)) {  // only steps of equal teams compare
+    tried.chooses_team = false;
+    tried.team = 1;
+    float32 = pool_in(engine::Precision::kFloat32);
+    precision = pool_in(job.training.precision);
+  }
+  const double seconds = learners::time_step(*float32);
+  return {.float32 = seconds, .precision = learners::time_step(*precision)};
 }
 
 }  // namespace

@@ -89,7 +89,10 @@ std::vector<std::unique_ptr<learners::LearnerPool>> make_pools_of(
                                                     .evaluates_own_weights = job.reports_loss_gap}};
     if (d > 0) {
       layout = &pools.front()->training_plan().parameters();
-      devices[d]->take_kernel_choices(devices.front()->kernel_choices());
+      // A rule answers alike on all, but for what a library has on another kind of GPU.
+      if (job.training.kernels == engine::KernelSelection::kTimed) {
+        devices[d]->take_kernel_choices(devices.front()->kernel_choices());
+      }
     }
     pools.push_back(
         std::make_unique<learners::LearnerPool>(*job.graph, *devices[d], options, job.learners_per_device[d], layout));
@@ -163,8 +166,9 @@ void Session::make_shared_pools(const JobOptions& job, std::span<const engine::E
   const auto layout = [&]() -> const dataflow::ParameterLayout& {
     return pools_.front()->training_plan().parameters();
   };
-  // The GPU of rank 0 chooses the kernels of all.
-  const bool waits_for_choices = processes.size() > 1 && job.devices.front().is_cuda();
+  // The GPU of rank 0 chooses the kernels of all, unless a rule does.
+  const bool waits_for_choices =
+      processes.size() > 1 && job.devices.front().is_cuda() && job.training.kernels == engine::KernelSelection::kTimed;
   together(processes, [&] {
     if (!waits_for_choices || processes.rank() == 0) make(nullptr);
   });

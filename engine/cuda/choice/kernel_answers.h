@@ -17,11 +17,14 @@ namespace arbalest::engine::cuda {
 // Any thread may call.
 class KernelAnswers {
  public:
-  KernelAnswers(KernelSelection selection, std::span<const KernelChoice> recorded) : selection_(selection) {
+  // `must_keep`: see DeviceOptions::keeps_recorded_kernels.
+  KernelAnswers(KernelSelection selection, std::span<const KernelChoice> recorded, bool must_keep)
+      : selection_(selection), must_keep_(must_keep) {
     take(recorded);
   }
 
   KernelSelection selection() const noexcept { return selection_; }
+  bool must_keep() const noexcept { return must_keep_; }
 
   // See Device::take_kernel_choices.
   void take(std::span<const KernelChoice> recorded) {
@@ -53,6 +56,7 @@ class KernelAnswers {
 
  private:
   const KernelSelection selection_;
+  const bool must_keep_;
   mutable std::mutex mutex_;
   std::map<std::string, KernelChoice> known_;
   std::vector<KernelChoice> given_;

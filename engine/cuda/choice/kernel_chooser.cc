@@ -22,14 +22,14 @@ std::unique_ptr<Operator> KernelChooser::choose(const Question& question, std::s
   const std::lock_guard lock(mutex_);
   if (const std::optional<KernelChoice> answer = answers_.find(question.text)) {
     const auto chosen = std::ranges::find(candidates, answer->answer, &KernelMaker::name);
-    if (chosen == candidates.end()) {
-      std::vector<std::string> names;
-      for (const KernelMaker& candidate : candidates) names.push_back(candidate.name);
-      refuse_recorded(*answer, names);
+    if (chosen != candidates.end()) {
+      std::unique_ptr<Operator> op = chosen->make();
+      answers_.give(*answer);
+      return op;
     }
-    std::unique_ptr<Operator> op = chosen->make();
-    answers_.give(*answer);
-    return op;
+    std::vector<std::string> names;
+    for (const KernelMaker& candidate : candidates) names.push_back(candidate.name);
+    if (answers_.must_keep()) refuse_recorded(*answer, names);
   }
   if (candidates.size() == 1) return candidates.front().make();
   KernelChoice choice{.question = question.text, .answer = candidates.front().name};

@@ -37,7 +37,9 @@ class KernelChooser {
 
   // Returns the operator that the chosen candidate makes, and gives the answer. candidates.front() is the
   // rule's. The first of these decides:
-  // - an answer given before, or a recorded one: throws kDevice if no candidate has its name;
+  // - an answer given before, or a recorded one: if no candidate has its name, throws kDevice, or goes on if answers
+  // may
+  //   be left (KernelAnswers::must_keep);
   // - kFixed, or a single candidate: the rule's;
   // - kTimed: the fastest in a trial (kernel_trial.h); of equally fast ones the first. If memory for a trial is short,
   //   the rule's; the choice notes that. A candidate other than the rule's that cannot be made is none.

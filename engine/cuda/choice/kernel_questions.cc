@@ -19,14 +19,24 @@ const char* order_text(const Layout& layout) {
   return order_of(layout) == Order::kChannelsLast ? " with channels last" : "";
 }
 
-// Everything but the specification.
-std::string circumstances(const PrepareOptions& options) {
+// The order of weights that an operator was given. Nothing if it is the one that it would take itself (`own`): then a
+// device to which the order of another is given has that device's question.
+std::string order_of_weights(const PrepareOptions& options, Order own) {
+  if (options.parameters.empty()) return "";
+  const Layout& given = options.parameters[0];
+  // Weights with one channel or one pixel lie the same in both orders.
+  if (given.shape().rank() == 4) own = order_of(make_layout(given.shape(), given.dtype(), own));
+  if (order_of(given) == own) return "";
+  return order_of(given) == Order::kChannelsLast ? ", weights with channels last" : ", weights in canonical order";
+}
+
+// Everything but the extents. `own`: as for order_of_weights.
+std::string circumstances(const Layout& input, const PrepareOptions& options, Order own) {
   std::string text = fmt::format(", {}", to_string(options.precision));
   const bool trains = options.mode == OperatorMode::kTraining;
   text += !trains ? ", inference" : options.input_gradient ? ", training" : ", training without input gradient";
-  if (!options.parameters.empty() && order_of(options.parameters[0]) == Order::kChannelsLast) {
-    text += ", weights with channels last";
-  }
+  if (options.precision == Precision::kBFloat16 && !is_bfloat16(input)) text += ", float32 input";
+  text += order_of_weights(options, own);
   if (trains) text += fmt::format(", {} replica{}", options.replicas, options.replicas == 1 ? "" : "s");
   return text;
 }
@@ -48,12 +58,14 @@ std::string question_of_pass(const Conv2dSpec& spec, Precision precision, const 
 
 std::string question_of(const Conv2dSpec& spec, const PrepareOptions& options) {
   return fmt::format("convolution of {}{}{}{}", to_text(spec), order_text(spec.input),
-                     additions_of(spec.bias, spec.activation.has_value()), circumstances(options));
+                     additions_of(spec.bias, spec.activation.has_value()),
+                     circumstances(spec.input, options, order_of_convolutions(options.precision)));
 }
 
 std::string question_of(const DenseSpec& spec, const PrepareOptions& options) {
   return fmt::format("dense layer of input {}{}, {} units{}{}", to_string(spec.input.shape()), order_text(spec.input),
-                     spec.units, additions_of(spec.bias, spec.activation.has_value()), circumstances(options));
+                     spec.units, additions_of(spec.bias, spec.activation.has_value()),
+                     circumstances(spec.input, options, order_of(spec.input)));
 }
 
 }  // namespace arbalest::engine::cuda

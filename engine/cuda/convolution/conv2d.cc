@@ -18,13 +18,6 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-// Tensor cores read channels last. Without tensor cores, cuDNN's kernels for outputs and input gradients read the
-// canonical order. Given channels last, most of them ask for a workspace of all three tensors and transpose them there
-// (according to cuDNN 9.19 on an H100).
-Order order_for(Precision precision) {
-  return precision == Precision::kFloat32 ? Order::kCanonical : Order::kChannelsLast;
-}
-
 // The input with the zeros on one side, which cuDNN cannot add itself.
 EvenlyPadded padded(const Conv2dSpec& spec) {
   const Shape& input = spec.input.shape();
@@ -49,7 +42,7 @@ class Conv2d final : public LinearOperator {
   void run_forward(const LinearForward& of, const StreamContext& context) const override;
   void run_backward(const LinearBackward& of, const StreamContext& context) const override;
 
-  // `spec`: with the window that cuDNN gets.
+  // `spec`: with the images and the window that cuDNN gets.
   void choose_algorithms(const Conv2dSpec& spec, Precision precision, const LibraryQuestions::Turn& turn);
   void set_traits(const Conv2dSpec& spec, const PrepareOptions& options);
   // The output as a matrix [pixels, channels].
@@ -95,13 +88,14 @@ Conv2d::Conv2d(const Conv2dSpec& spec, const PrepareOptions& options, LibraryQue
       read_shape_(padded_.images),
       weights_shape_(weights_shape(spec)),
       output_shape_(window_output_shape(input_shape_, spec.window, spec.filters)),
-      order_(order_for(options.precision)),
+      order_(order_of_convolutions(options.precision)),
       tensors_(read_shape_, weights_shape_, output_shape_, type_, order_),
       input_as_it_lies_(arrangement_of(spec.input)),
       input_as_read_(arrangement_in(order_, read_shape_, type_)),
       weights_as_read_(arrangement_in(order_, weights_shape_, type_)),
       pads_input_(read_shape_ != input_shape_) {
   Conv2dSpec read = spec;
+  read.input = make_layout(read_shape_, spec.input.dtype(), order_of(spec.input));
   read.window = padded_.window;
   choose_algorithms(read, options.precision, questions.take_turn());
   set_traits(spec, options);

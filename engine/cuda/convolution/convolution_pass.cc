@@ -59,14 +59,16 @@ std::string note_of(std::size_t workspace, const std::string& failed) {
   return fmt::format("workspace {} bytes{}{}", workspace, failed.empty() ? "" : "; ", failed);
 }
 
-ConvolutionAlgorithm find_recorded(Kind kind, std::span<const ConvolutionAlgorithm> candidates,
-                                   const KernelChoice& recorded) {
+// Nothing if there is no such candidate and the answers may be left.
+std::optional<ConvolutionAlgorithm> find_recorded(Kind kind, std::span<const ConvolutionAlgorithm> candidates,
+                                                  const KernelChoice& recorded, const KernelAnswers& answers) {
   std::vector<std::string> names;
   for (const ConvolutionAlgorithm& candidate : candidates) {
     names.push_back(name_of(kind, candidate));
     if (names.back() == recorded.answer) return candidate;
   }
-  refuse_recorded(recorded, names);
+  if (answers.must_keep()) refuse_recorded(recorded, names);
+  return std::nullopt;
 }
 
 std::size_t bytes_of(const Shape& shape, DType dtype) {
@@ -102,7 +104,7 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
                                  Precision precision, const LibraryQuestions::Turn& turn)
     : kind_(kind), convolution_(describe_convolution(spec.window, spec.groups)) {
   const std::string question = question_of_pass(spec, precision, name_of(kind));
-  const std::optional<KernelChoice> recorded = turn.answers().find(question);
+  std::optional<KernelChoice> recorded = turn.answers().find(question);
   KernelChoice choice;
   try {
     ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), widest_math(precision)));
@@ -111,7 +113,13 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
     if (precision == Precision::kFloat32) {
       for (ConvolutionAlgorithm& candidate : candidates) candidate.math = CUDNN_FMA_MATH;
     }
-    if (recorded.has_value()) candidates = {find_recorded(kind, candidates, *recorded)};
+    const std::optional<ConvolutionAlgorithm> again =
+        recorded.has_value() ? find_recorded(kind, candidates, *recorded, turn.answers()) : std::nullopt;
+    if (again.has_value()) {
+      candidates = {*again};
+    } else {
+      recorded.reset();
+    }
     const bool times = turn.answers().selection() == KernelSelection::kTimed && candidates.size() > 1;
     choice = times ? choose_timed(tensors, candidates, turn) : choose(tensors, candidates, times, turn);
   } catch (const Error& error) {
@@ -166,7 +174,16 @@ KernelChoice ConvolutionPass::choose(const ConvolutionTensors& tensors,
       continue;
     }
     if (!times) return {.question = "", .answer = name, .note = note_of(workspace_, failed)};
-    const double microseconds = time(tensors, operands, turn.trials());
+    double microseconds = 0.0;
+    try {
+      microseconds = time(tensors, operands, turn.trials());
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kDevice) throw;
+      turn.trials().end();
+      ARBALEST_CUDA(cudaStreamSynchronize(turn.stream()));  // throws again if the device has failed
+      failed += fmt::format("{}{} failed ({})", failed.empty() ? "" : "; ", name, error.what());
+      continue;
+    }
     choice.candidates.push_back({name, microseconds});
     if (!choice.answer.empty() && microseconds >= least) continue;
     choice.answer = name;

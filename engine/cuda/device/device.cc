@@ -25,7 +25,7 @@ CudaDevice::CudaDevice(const DeviceSpec& spec, const DeviceOptions& options)
       ordinal_(spec.cuda_ordinal),
       graphs_(options.graphs),
       observer_(options.observer),
-      answers_(options.kernels, options.recorded_kernels),
+      answers_(options.kernels, options.recorded_kernels, options.keeps_recorded_kernels),
       trials_(name_, ordinal_, gate_),
       questions_(ordinal_, gate_, answers_, trials_),
       chooser_(answers_, trials_) {

@@ -36,6 +36,10 @@ Layout layout_of(const Shape& shape, DType dtype, std::span<const std::int64_t> 
   fail(ErrorKind::kDevice, "these numbers describe no layout of a GPU");
 }
 
+Order order_of_convolutions(Precision precision) {
+  return precision == Precision::kFloat32 ? Order::kCanonical : Order::kChannelsLast;
+}
+
 Order order_of(const Layout& layout) {
   const auto* native = dynamic_cast<const CudaLayout*>(layout.native());
   ARBALEST_CHECK(native != nullptr);
