@@ -22,7 +22,7 @@ from peers.command_line import say
 from peers.job_file import JobError, parse as parse_job
 
 QUICK_SECONDS = 570
-SHARE_OF_TURNS = 0.5  # fraction of this time
+SHARE_OF_TRAINING = 0.35  # fraction of a model's part of this time, if it trains to a target
 
 
 def is_taken(path):
@@ -60,6 +60,7 @@ class Comparison:
     def __init__(self, arguments):
         self.arguments = arguments
         self.start = time.monotonic()
+        self.without_data = 0  # models that were skipped, because their data are missing
         self.date = datetime.date.today().isoformat()
         try:
             arbalest = machine.environment(arguments.program)
@@ -104,8 +105,15 @@ class Comparison:
             sys.exit(2)
 
     def seconds_left(self):
-        """Returns None if there is no time limit."""
-        return max(1.0, QUICK_SECONDS - (time.monotonic() - self.start)) if self.arguments.quick else None
+        """Returns the seconds that are left for the present model, or None if there is no time limit."""
+        if not self.arguments.quick:
+            return None
+        models = self.arguments.model
+        begun = min(len(self.result["models"]) + self.without_data, len(models))
+        return max(1.0, self.seconds_of_model() * max(1, begun) - (time.monotonic() - self.start))
+
+    def seconds_of_model(self):
+        return QUICK_SECONDS / len(self.arguments.model)
 
     def ours(self, model):
         """Returns Arbalest in every precision of the CPU, unless the job or --set names one. PyTorch gets every
@@ -144,6 +152,7 @@ class Comparison:
             dataset = "mnist" if model == "lenet" else "cifar-10"
             examples = len(datasets.load(dataset, "train", arguments.data_root))
         except datasets.DataMissing as missing:
+            self.without_data += 1
             return self.skip(f"{model}: {missing}")
         targets = [arguments.target] if arguments.target else list(TARGETS[model])
         targets = [] if arguments.by_epoch else targets
@@ -167,7 +176,8 @@ class Comparison:
         entry["commands"] += [readable(contender.of_turns()) for contender in contenders]
         pairs = list(zip(contenders, entry["sides"]))
         self.save()
-        self.take_turns(model, pairs)
+        reserved = SHARE_OF_TRAINING * self.seconds_of_model() if entry["trains"] else 0.0
+        self.take_turns(model, pairs, reserved)
         pairs = fastest_first(pairs)
         entry["sides"] = [side for _, side in pairs]
         if not entry["trains"]:
@@ -175,15 +185,18 @@ class Comparison:
             self.skip(f"{model}: training to a target: {reason}")
         else:
             others = [(c, side) for c, side in pairs[1:] if not c.is_upper_bound and not side["is_ours"]]
+            if arguments.quick:
+                others = sorted(others, key=lambda pair: statistics.median(pair[1]["rates"] or [0.0]))[-1:]
             self.train(model, [pairs[0], *others], entry)
         for line in headline(entry):
             say(line)
         return None
 
-    def take_turns(self, model, pairs):
+    def take_turns(self, model, pairs, reserved):
         """Runs the contenders in turns. The order alternates, so that a drift of the machine favors none. If one of
-        them dies, the turns end."""
+        them dies, the turns end; in quick mode also if there is no time for another beside the `reserved` seconds."""
         for turn in range(-1, self.arguments.turns):  # turn -1 is the warm-up; a peer that fails in it is left out
+            begin = time.monotonic()
             rates, cores = self.one_turn(model, pairs if turn % 2 == 0 else list(reversed(pairs)))
             if turn < 0:
                 pairs = [pair for pair in pairs if rates[pair[1]["name"]] is not None]
@@ -197,7 +210,7 @@ class Comparison:
                     side["cores"].append(cores[side["name"]])
                 told = "; ".join(f"{name} {rate:,.0f}" for name, rate in rates.items())
                 say(f"{model}, turn {turn + 1}, images/s: {told}")
-            if self.arguments.quick and self.seconds_left() < QUICK_SECONDS * (1.0 - SHARE_OF_TURNS):
+            if self.arguments.quick and self.seconds_left() - reserved < time.monotonic() - begin:
                 break
         self.save()
 

@@ -18,7 +18,7 @@ class Choosing:
 
     def contenders(self):
         """Returns PyTorch's best, its upper bound, and TensorFlow's best, and each of them with its best mini-batch, if
-        they exist."""
+        they exist. In quick mode these are PyTorch's two best."""
         comparison, model = self.comparison, self.model
         if comparison.python is None:
             comparison.skip(
@@ -63,9 +63,11 @@ class Choosing:
         if picked is None:
             return []
         found = [peer.arranged(picked["winner"])]
+        if self.arguments.quick:
+            return found + [peer.arranged(picked["second"])] * (picked["second"] is not None)
         if picked["fastest"] != picked["winner"] and not picked["is_fastest_a_model"]:
             found.append(peer.arranged(picked["fastest"], is_upper_bound=True))
-        if self.entry["targets"] and self.entry["trains"] and not self.arguments.quick:
+        if self.entry["targets"] and self.entry["trains"]:
             found += self.with_best_mini_batch(peer, picked)
         return found
 

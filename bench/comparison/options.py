@@ -72,10 +72,10 @@ def make_parser():
     add(
         "--quick",
         action="store_true",
-        help="end within 10 minutes on two cores: LeNet, one seed, no torch.compile, no TensorFlow; of a ResNet its "
-        "speed only",
+        help="end within 10 minutes on two cores: LeNet and the speed of ResNet-20, one seed, beside the two fastest of "
+        "few arrangements of PyTorch; no TensorFlow",
     )
-    add("--model", action="append", choices=tuple(JOBS), help="may be given several times (all; quick: lenet)")
+    add("--model", action="append", choices=tuple(JOBS), help="may be given several times (all; quick: lenet and resnet20)")
     add("--seeds", type=seeds_of, help="as 1..3 or 1,2,7 (1..3; quick: 1)")
     add(
         "--target",
@@ -83,7 +83,7 @@ def make_parser():
         help="test accuracy to be reached (0.99; ResNet-20: 0.8 and 0.88; ResNet-32: 0.88)",
     )
     add("--turns", type=command_line.count, default=7, help="of each contender (7)")
-    add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 10)")
+    add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 6)")
     add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest; no TensorFlow")
     add(
         "--mini-batches",
@@ -119,13 +119,13 @@ def make_parser():
 def turn_seconds(arguments, model):
     if arguments.seconds:
         return arguments.seconds
-    usual, quick = (5.0, 3.0) if model == "lenet" else (20.0, 10.0)
+    usual, quick = (5.0, 3.0) if model == "lenet" else (20.0, 6.0)
     return quick if arguments.quick else usual
 
 
 def pick_options(arguments, model, framework):
     if arguments.quick:
-        return ["--steps", "50" if model == "lenet" else "15", "--no-compile", "--budget", "150"]
+        return ["--steps", "50" if model == "lenet" else "10", "--few", "--budget", "80" if model == "lenet" else "100"]
     return ["--steps", "50" if framework == "TensorFlow" and model != "lenet" else "200"]
 
 
@@ -134,7 +134,7 @@ def parse():
     arguments = parser.parse_args()
     if arguments.by_epoch and (arguments.target or arguments.speed_only):
         parser.error("--by-epoch trains to no target: leave out --target and --speed-only")
-    arguments.model = arguments.model or (["lenet"] if arguments.quick else list(JOBS))
+    arguments.model = arguments.model or (["lenet", "resnet20"] if arguments.quick else list(JOBS))
     arguments.seeds = arguments.seeds or ([1] if arguments.quick else [1, 2, 3])
     for name in ("peers", "program", "data_root", "output"):
         if getattr(arguments, name):

@@ -1,5 +1,6 @@
 """Finds the fastest arrangement of a peer on this machine, by measuring all of them."""
 
+import dataclasses
 import statistics
 import time
 
@@ -72,6 +73,25 @@ class Picking:
                 self.measure(arrangement)
         return self.ranked(finalists)
 
+    def run_few(self, found):
+        """Measures fewer, without the finals: every division of the cores in every type with channels last; then the
+        fastest without channels last; then the faster of these two compiled. Returns those of one model, fastest first.
+        """
+
+        def variants(of, **changes):
+            wanted = dataclasses.replace(of, name="", **changes)
+            return [one for one in found if dataclasses.replace(one, name="") == wanted]
+
+        first = [one for one in found if one.channels_last and one.compile_mode is None] or found
+        for arrangement in first:
+            self.measure(arrangement)
+        for changes in ({"channels_last": False}, {"compile_mode": "default"}):
+            for best in self.ranked(one for one in self.rates if one.trains_one_model)[:1]:
+                for variant in variants(best, **changes):
+                    if variant not in self.rates:
+                        self.measure(variant)
+        return self.candidates(found)
+
     def candidates(self, found):
         """Returns the arrangements that train one model, fastest first, without those that run reference kernels, which
         are no measure of what the framework can do; with them if there are no others."""
@@ -111,18 +131,19 @@ def chosen_among(found, names, text):
     return [one for one in among if text in one.name]
 
 
-def pick(picking, found, left_out):
-    """Measures `found` and returns the result for programs, or None if nothing ran. `left_out`: [(name, reason)] of
-    arrangements that cannot run here."""
-    finalists = picking.run(found)
+def pick(picking, found, left_out, few=False):
+    """Measures `found`, or few of them, and returns the result for programs, or None if nothing ran. `left_out`: [(name,
+    reason)] of arrangements that cannot run here."""
+    finalists = picking.run_few(found) if few else picking.run(found)
     skipped = left_out + picking.skipped
     for name, reason in skipped:
         say(f"skipped: {name}: {reason}")
     if not picking.rates:
         return None
-    winner = next(iter(finalists), None)
+    names = [one.name for one in finalists]
     return {
-        "winner": winner and winner.name,
+        "winner": names[0] if names else None,
+        "second": names[1] if len(names) > 1 else None,
         "fastest": picking.ranked(picking.rates)[0].name,
         "best_of_divisions": picking.best_of_divisions(),
         "results": [picking.result(arrangement) for arrangement in picking.rates],

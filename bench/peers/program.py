@@ -80,7 +80,7 @@ class Program:
         def steps(arrangement):  # the same number of images with every mini-batch
             return round(arguments.steps * self.recipe.batch / self.arranged(arrangement).batch)
 
-        result = pick(Picking(self.workers, steps, arguments.budget), among, left_out)
+        result = pick(Picking(self.workers, steps, arguments.budget), among, left_out, arguments.few)
         if result is None:
             return FAILED if found else SKIPPED
         question = {"question": f"{self.framework.name} peers", "steps": arguments.steps}
@@ -123,6 +123,9 @@ def parse(framework, description):
     picking.add_argument("--steps", type=int, default=200, help="of each arrangement with the job's mini-batch (200)")
     picking.add_argument(
         "--no-compile", dest="compile", action="store_false", help="leave out compiled ones, which take long to start"
+    )
+    picking.add_argument(
+        "--few", action="store_true", help="measure few arrangements: channels last first, then variants of the fastest"
     )
     picking.add_argument("--budget", type=float, default=math.inf, help="begin with no other after so many seconds")
     picking.add_argument("--only", default="", metavar="TEXT", help="arrangements whose names contain it")

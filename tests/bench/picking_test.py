@@ -6,7 +6,7 @@ from unittest import mock
 
 import worker
 from peers import picking as module
-from peers.arrangements import Arrangement, with_other_pages
+from peers.arrangements import Arrangement, on_cpu, with_other_pages
 from peers.job_file import JobError
 from peers.picking import PARTS, Picking, chosen_among, pick
 from peers.recipe import read_recipe
@@ -17,6 +17,16 @@ THREADS = Arrangement("2 threads", threads=2)
 COMPILED = Arrangement("2 threads, compiled", threads=2, compile_mode="default")
 RANKS = Arrangement("2 ranks", processes=2, is_parallel=True)
 APART = Arrangement("2 processes", processes=2)
+
+
+def on_cpu_of(cores):
+    """Returns the arrangements of FP32 on so many cores."""
+    with mock.patch("peers.arrangements.cores", lambda: cores), mock.patch(
+        "peers.arrangements.reason_against_compiling", lambda: None
+    ):
+        return on_cpu(compiles=True, precision="FP32")
+
+
 ALL = [THREADS, COMPILED, RANKS, APART]
 
 
@@ -100,6 +110,18 @@ class Picks(unittest.TestCase):
         results = {one["name"]: one["reference_kernels"] for one in picked["results"]}
         self.assertEqual(results["2 ranks"], {"convolution backward_weights": 0.63})
         self.assertEqual(self.pick(rates, reason="no", reference=rates)["winner"], "2 ranks")  # there are no others
+
+    def test_few_are_channels_last_first_then_variants_of_the_fastest(self):
+        found, _ = on_cpu_of(2)
+        last = ", channels last"
+        rates = {one.name: 1.0 for one in found} | {"2 ranks" + last: 5, "2 ranks": 6, "2 ranks, compiled": 7}
+        rates["2 processes" + last] = 9  # separate models are no reason to measure their variants
+        self.measured = Measured(rates)
+        picked = pick(Picking(self.measured, lambda arrangement: 10, 1000.0), found, [], few=True)
+        measured = [name for name in self.measured.order if name != "ended"]
+        first = ["2 threads" + last, "2 ranks" + last, "2 processes" + last]
+        self.assertEqual(measured, [*first, "2 ranks", "2 ranks, compiled"])
+        self.assertEqual((picked["winner"], picked["second"]), ("2 ranks, compiled", "2 ranks"))
 
     def test_no_measurement_begins_when_the_time_is_over(self):
         picked = self.pick({"2 threads": 5}, budget=-1.0)
