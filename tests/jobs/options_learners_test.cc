@@ -175,4 +175,18 @@ TEST_CASE("a search whose scheme allows few learners gives a warning") {
                                "learners with period 400 needs 800 mini-batches, but an epoch has 625"));
 }
 
+TEST_CASE("a job that continues with fewer learners keeps its warnings and what a run changed in it") {
+  JobOptions job = parse(with_learners_of("fixed: 4"));
+  job.warnings = {"an earlier warning"};
+  job.checkpoint.keep_last = 0;
+  job.training.divergence.rolls_back = true;
+  job.data.pixels.is_reduced = true;
+  const JobOptions fewer = with_learners(job, 2, "why");
+  CHECK(fewer.learners_per_device == std::vector<int>{2});
+  CHECK(fewer.warnings == std::vector<std::string>{"why", "an earlier warning"});
+  CHECK(fewer.checkpoint.keep_last == 0);
+  CHECK(fewer.training.divergence.rolls_back);
+  CHECK(fewer.data.pixels.is_reduced);
+}
+
 }  // namespace arbalest::jobs

@@ -405,20 +405,6 @@ TEST_CASE("a job that continues with fewer learners also has fewer after its swi
   CHECK(fewer.switches[2].learners_per_device == std::vector<int>{1});
 }
 
-TEST_CASE("a job that continues with fewer learners keeps its warnings and what a run changed in it") {
-  JobOptions job = parse(with("sma {}", "fixed: 4"));
-  job.warnings = {"an earlier warning"};
-  job.checkpoint.keep_last = 0;
-  job.training.divergence.rolls_back = true;
-  job.data.pixels.is_reduced = true;
-  const JobOptions fewer = with_learners(job, 2, "why");
-  CHECK(fewer.learners_per_device == std::vector<int>{2});
-  CHECK(fewer.warnings == std::vector<std::string>{"why", "an earlier warning"});
-  CHECK(fewer.checkpoint.keep_last == 0);
-  CHECK(fewer.training.divergence.rolls_back);
-  CHECK(fewer.data.pixels.is_reduced);
-}
-
 TEST_CASE("an error in a --set of the synchronization names the option") {
   for (const auto& [setting, said] : std::vector<std::pair<std::string, std::string>>{
            {"synchronization=s_sgd{alpha: 0.1}", "no field 'alpha' in s_sgd"},
