@@ -14,7 +14,7 @@ enum class KernelSelection {
 
 struct KernelCandidate {
   std::string name;  // "own tiled product"
-  // Of forward and backward for all replicas; of one of cuDNN's passes, for one. None: it was not timed.
+  // A layer is timed forward and backward for all replicas, one of cuDNN's passes for one. None: it was not timed.
   std::optional<double> microseconds = {};
 };
 

@@ -14,10 +14,9 @@ namespace {
 
 using Catch::Matchers::Contains;
 using engine::ErrorKind;
-using engine::Precision;
-
 using engine::KernelChoice;
 using engine::KernelSelection;
+using engine::Precision;
 
 std::unique_ptr<engine::Device> open_gpu(KernelSelection kernels = KernelSelection::kFixed,
                                          std::vector<KernelChoice> recorded = {}) {
@@ -28,7 +27,7 @@ std::unique_ptr<engine::Device> open_gpu(KernelSelection kernels = KernelSelecti
 // Filters that are too many for kernels of ours, so that cuDNN is the only candidate.
 constexpr std::int64_t kManyFilters = 520;
 
-// cuDNN's second algorithm of each pass is the fastest.
+// Makes an algorithm of each pass the fastest that is not the rule's.
 void make_later_algorithms_faster() {
   for (const char* pass :
        {"cudnnConvolutionForward", "cudnnConvolutionBackwardFilter", "cudnnConvolutionBackwardData"}) {
@@ -221,6 +220,22 @@ TEST_CASE("a recorded algorithm that cuDNN does not list is refused") {
                                  Contains("'ALGO_3, no tensor cores', but this program has 'WINOGRAD_NONFUSED, no "
                                           "tensor cores', "));
   }
+}
+
+TEST_CASE("a recorded algorithm that fails here is left for the rule's, if it may") {
+  std::vector<KernelChoice> recorded;
+  {
+    const auto device = open_gpu();
+    static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+    recorded = device->kernel_choices();
+  }
+  recorded.at(0).answer = "IMPLICIT_GEMM, no tensor cores";
+  const auto device = engine::open_device(engine::parse_device("cuda:0"),
+                                          {.recorded_kernels = recorded, .keeps_recorded_kernels = false});
+  cuda_stand_in::fail_next("cudnnConvolutionForward", CUDNN_STATUS_EXECUTION_FAILED);
+  static_cast<void>(prepare(*device, Precision::kFloat32, kManyFilters, 3));
+  CHECK(device->kernel_choices().at(0).answer == "WINOGRAD_NONFUSED, no tensor cores");
+  CHECK_THAT(device->kernel_choices().at(0).note, Contains("IMPLICIT_GEMM, no tensor cores failed ("));
 }
 
 TEST_CASE("an algorithm that fails while it is timed is left out, and the choice says so") {

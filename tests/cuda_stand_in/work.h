@@ -23,7 +23,7 @@ class Execution {
 
 // Work that a call enqueues. A graph keeps its works and executes them many times.
 struct Work {
-  std::string name;               // of the call; a convolution's has its algorithm: "cudnnConvolutionForward 6"
+  std::string name;               // the call's, with the algorithm of a convolution: "cudnnConvolutionForward 6"
   std::vector<const void*> uses;  // memory that it may read or write
   std::function<std::unique_ptr<Execution>(CUstream_st&)> start;
   std::shared_ptr<const std::vector<struct Node>> nodes = nullptr;  // of a graph's launch

@@ -1,13 +1,12 @@
 // Which kernels a device takes: by which rule, the answers that were recorded, and those given so far.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/kernel_choices.h"
@@ -18,41 +17,25 @@ namespace arbalest::engine::cuda {
 class KernelAnswers {
  public:
   // `must_keep`: see DeviceOptions::keeps_recorded_kernels.
-  KernelAnswers(KernelSelection selection, std::span<const KernelChoice> recorded, bool must_keep)
-      : selection_(selection), must_keep_(must_keep) {
-    take(recorded);
-  }
+  KernelAnswers(KernelSelection selection, std::span<const KernelChoice> recorded, bool must_keep);
 
   KernelSelection selection() const noexcept { return selection_; }
   bool must_keep() const noexcept { return must_keep_; }
 
   // See Device::take_kernel_choices.
-  void take(std::span<const KernelChoice> recorded) {
-    const std::lock_guard lock(mutex_);
-    for (const KernelChoice& choice : recorded) known_.emplace(choice.question, choice);
-  }
+  void take(std::span<const KernelChoice> recorded);
 
-  // The recorded answer, or the one given before.
-  std::optional<KernelChoice> find(const std::string& question) const {
-    const std::lock_guard lock(mutex_);
-    const auto answer = known_.find(question);
-    return answer == known_.end() ? std::nullopt : std::optional(answer->second);
-  }
+  // Returns the place among the candidates' names of the question's answer, which was recorded or given before. Nothing
+  // if there is no answer, or if it is none of them and need not be kept; if it must be, throws kDevice.
+  std::optional<std::size_t> find(const std::string& question, std::span<const std::string> candidates) const;
 
   // From now on this is the answer to its question.
-  void give(KernelChoice choice) {
-    const std::lock_guard lock(mutex_);
-    known_.insert_or_assign(choice.question, choice);
-    const bool is_given =
-        std::ranges::any_of(given_, [&](const KernelChoice& earlier) { return earlier.question == choice.question; });
-    if (!is_given) given_.push_back(std::move(choice));
-  }
+  void give(const KernelChoice& choice);
+  // Gives the answer that find() has found, with its times and its note.
+  void repeat(const std::string& question);
 
   // The answers that operators have taken, in order.
-  std::vector<KernelChoice> given() const {
-    const std::lock_guard lock(mutex_);
-    return given_;
-  }
+  std::vector<KernelChoice> given() const;
 
  private:
   const KernelSelection selection_;

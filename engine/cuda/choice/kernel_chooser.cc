@@ -1,41 +1,31 @@
 #include "engine/cuda/choice/kernel_chooser.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "engine/base/error.h"
 #include "engine/cuda/choice/kernel_trial.h"
 
 namespace arbalest::engine::cuda {
 
-void refuse_recorded(const KernelChoice& answer, std::span<const std::string> names) {
-  fail(ErrorKind::kDevice,
-       "the recorded choice of kernels for '{}' is '{}', but this program has '{}' for it; resume with the program "
-       "that began the run, or set training.kernels to FIXED",
-       answer.question, answer.answer, fmt::join(names, "', '"));
-}
-
 std::unique_ptr<Operator> KernelChooser::choose(const Question& question, std::span<const KernelMaker> candidates) {
   const std::lock_guard lock(mutex_);
-  if (const std::optional<KernelChoice> answer = answers_.find(question.text)) {
-    const auto chosen = std::ranges::find(candidates, answer->answer, &KernelMaker::name);
-    if (chosen != candidates.end()) {
-      std::unique_ptr<Operator> op = chosen->make();
-      answers_.give(*answer);
-      return op;
-    }
-    std::vector<std::string> names;
-    for (const KernelMaker& candidate : candidates) names.push_back(candidate.name);
-    if (answers_.must_keep()) refuse_recorded(*answer, names);
+  std::vector<std::string> names;
+  for (const KernelMaker& candidate : candidates) names.push_back(candidate.name);
+  if (const std::optional<std::size_t> place = answers_.find(question.text, names)) {
+    std::unique_ptr<Operator> op = candidates[*place].make();
+    answers_.repeat(question.text);
+    return op;
   }
   if (candidates.size() == 1) return candidates.front().make();
   KernelChoice choice{.question = question.text, .answer = candidates.front().name};
   std::unique_ptr<Operator> op =
       answers_.selection() == KernelSelection::kTimed ? time(question, candidates, choice) : candidates.front().make();
-  answers_.give(std::move(choice));
+  answers_.give(choice);
   return op;
 }
 

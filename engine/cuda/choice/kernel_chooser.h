@@ -56,7 +56,4 @@ class KernelChooser {
   std::mutex mutex_;  // while a question is answered
 };
 
-// Says that a recorded answer is none of `names`. Throws kDevice.
-[[noreturn]] void refuse_recorded(const KernelChoice& answer, std::span<const std::string> names);
-
 }  // namespace arbalest::engine::cuda

@@ -10,7 +10,7 @@
 
 #include "engine/base/alignment.h"
 #include "engine/base/error.h"
-#include "engine/cuda/choice/kernel_chooser.h"
+#include "engine/cuda/choice/kernel_answers.h"
 #include "engine/cuda/choice/kernel_questions.h"
 #include "engine/cuda/choice/kernel_trial.h"
 #include "engine/cuda/runtime/memory.h"
@@ -59,18 +59,6 @@ std::string note_of(std::size_t workspace, const std::string& failed) {
   return fmt::format("workspace {} bytes{}{}", workspace, failed.empty() ? "" : "; ", failed);
 }
 
-// Nothing if there is no such candidate and the answers may be left.
-std::optional<ConvolutionAlgorithm> find_recorded(Kind kind, std::span<const ConvolutionAlgorithm> candidates,
-                                                  const KernelChoice& recorded, const KernelAnswers& answers) {
-  std::vector<std::string> names;
-  for (const ConvolutionAlgorithm& candidate : candidates) {
-    names.push_back(name_of(kind, candidate));
-    if (names.back() == recorded.answer) return candidate;
-  }
-  if (answers.must_keep()) refuse_recorded(recorded, names);
-  return std::nullopt;
-}
-
 std::size_t bytes_of(const Shape& shape, DType dtype) {
   return aligned(static_cast<std::size_t>(shape.elements()) * size_of(dtype));
 }
@@ -104,7 +92,8 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
                                  Precision precision, const LibraryQuestions::Turn& turn)
     : kind_(kind), convolution_(describe_convolution(spec.window, spec.groups)) {
   const std::string question = question_of_pass(spec, precision, name_of(kind));
-  std::optional<KernelChoice> recorded = turn.answers().find(question);
+  KernelAnswers& answers = turn.answers();
+  std::string known_answer;  // "": there is none
   KernelChoice choice;
   try {
     ARBALEST_CUDA(cudnnSetConvolutionMathType(convolution_.get(), widest_math(precision)));
@@ -113,14 +102,16 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
     if (precision == Precision::kFloat32) {
       for (ConvolutionAlgorithm& candidate : candidates) candidate.math = CUDNN_FMA_MATH;
     }
-    const std::optional<ConvolutionAlgorithm> again =
-        recorded.has_value() ? find_recorded(kind, candidates, *recorded, turn.answers()) : std::nullopt;
-    if (again.has_value()) {
-      candidates = {*again};
-    } else {
-      recorded.reset();
+    std::vector<std::string> names;
+    for (const ConvolutionAlgorithm& candidate : candidates) names.push_back(name_of(kind, candidate));
+    const std::optional<std::size_t> known = answers.find(question, names);
+    if (known.has_value()) {
+      known_answer = names[*known];
+      const auto place = candidates.begin() + static_cast<std::ptrdiff_t>(*known);
+      std::rotate(candidates.begin(), place, place + 1);
+      if (answers.must_keep()) candidates.resize(1);
     }
-    const bool times = turn.answers().selection() == KernelSelection::kTimed && candidates.size() > 1;
+    const bool times = !known.has_value() && answers.selection() == KernelSelection::kTimed && candidates.size() > 1;
     choice = times ? choose_timed(tensors, candidates, turn) : choose(tensors, candidates, times, turn);
   } catch (const Error& error) {
     throw Error(error.kind(),
@@ -131,8 +122,12 @@ ConvolutionPass::ConvolutionPass(Kind kind, const ConvolutionTensors& tensors, c
          "cuDNN has no repeatable algorithm with a workspace of at most {} MiB for the {} of this convolution: {}{}{}",
          kLargestWorkspace >> 20U, name_of(kind), to_text(spec), choice.note.empty() ? "" : "; ", choice.note);
   }
-  choice.question = question;
-  turn.answers().give(recorded.value_or(choice));
+  if (choice.answer == known_answer) {
+    answers.repeat(question);
+  } else {
+    choice.question = question;
+    answers.give(choice);
+  }
 }
 
 KernelChoice ConvolutionPass::choose_timed(const ConvolutionTensors& tensors,
