@@ -5,8 +5,9 @@
 
 namespace arbalest::learners {
 
-// Seconds of a training step of one of the pool's teams, with copies of its mini-batches from host memory: the median
-// of up to five after a first one that is not counted, of which slow models take fewer. The pool, whose learners need
+// Returns the seconds that one of the pool's teams needs for a training step, divided by its mini-batches, which are
+// copied from host memory. It is the median of up to five steps (fewer of slow models) after one that is not counted.
+// The pool, whose learners need
 // not exist, has no data on the device. Blocks the host; the team is freed before the return. Throws kOutOfMemory, and
 // errors of the device.
 double time_step(const LearnerPool& pool);

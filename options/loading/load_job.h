@@ -29,8 +29,8 @@ JobOptions parse_job(const SourceText& source, std::span<const std::string> over
 // parse_job does.
 std::string expand_job(const SourceText& source, std::span<const std::string> overrides = {});
 
-// Returns the job with `per_device` learners on each device, for when the default number does not fit. Its warnings
-// begin with `why`.
+// Returns the job with `per_device` learners on each device, for when the default number does not fit. `why` comes
+// before the job's warnings. What a run has changed in the job stays.
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why);
 
 // Returns the text of a job (JobOptions::resolved_text) whose learners follow `schedule`, which begins at mini-batch 0,
