@@ -60,7 +60,7 @@ class Comparison:
     def __init__(self, arguments):
         self.arguments = arguments
         self.start = time.monotonic()
-        self.without_data = 0  # models that were skipped, because their data are missing
+        self.end = None  # of the present model, in quick mode
         self.date = datetime.date.today().isoformat()
         try:
             arbalest = machine.environment(arguments.program)
@@ -106,11 +106,7 @@ class Comparison:
 
     def seconds_left(self):
         """Returns the seconds that are left for the present model, or None if there is no time limit."""
-        if not self.arguments.quick:
-            return None
-        models = self.arguments.model
-        begun = min(len(self.result["models"]) + self.without_data, len(models))
-        return max(1.0, self.seconds_of_model() * max(1, begun) - (time.monotonic() - self.start))
+        return max(1.0, self.end - time.monotonic()) if self.arguments.quick else None
 
     def seconds_of_model(self):
         return QUICK_SECONDS / len(self.arguments.model)
@@ -152,7 +148,6 @@ class Comparison:
             dataset = "mnist" if model == "lenet" else "cifar-10"
             examples = len(datasets.load(dataset, "train", arguments.data_root))
         except datasets.DataMissing as missing:
-            self.without_data += 1
             return self.skip(f"{model}: {missing}")
         targets = [arguments.target] if arguments.target else list(TARGETS[model])
         targets = [] if arguments.by_epoch else targets
@@ -268,7 +263,8 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the trainings are also ended
     stopped_with = None
     try:
-        for model in arguments.model:
+        for number, model in enumerate(arguments.model, start=1):
+            comparison.end = comparison.start + number * comparison.seconds_of_model()
             comparison.compare(model)
     except KeyboardInterrupt:
         stopped_with = 130

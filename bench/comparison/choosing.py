@@ -62,9 +62,9 @@ class Choosing:
         picked = self.pick(peer)
         if picked is None:
             return []
-        found = [peer.arranged(picked["winner"])]
         if self.arguments.quick:
-            return found + [peer.arranged(picked["second"])] * (picked["second"] is not None)
+            return [peer.arranged(picked[which]) for which in ("winner", "second") if picked[which]]
+        found = [peer.arranged(picked["winner"])]
         if picked["fastest"] != picked["winner"] and not picked["is_fastest_a_model"]:
             found.append(peer.arranged(picked["fastest"], is_upper_bound=True))
         if self.entry["targets"] and self.entry["trains"]:

@@ -37,20 +37,25 @@ def precisions(program):
     return next(device["precisions"] for device in json.loads(out) if device["name"] == "cpu")
 
 
+def core_ticks(line=None):
+    """Returns (busy, all) ticks of all cores. `line`: the first one of /proc/stat; None: read now. Time that a virtual
+    machine's host takes is busy; waiting for a disk is idle."""
+    line = line or pathlib.Path("/proc/stat").read_text().splitlines()[0]
+    ticks = [int(word) for word in line.split()[1:9]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
 def busy_between(before, after):
-    """Returns the busy fraction of the cores' time between two readings of /proc/stat. Time that a virtual machine's
-    host takes does not count."""
-    spent = [int(b) - int(a) for a, b in zip(before.split()[1:9], after.split()[1:9])]
-    idle = spent[3] + spent[4]  # includes waiting for a disk
-    return 1.0 - idle / sum(spent)
+    """Returns the busy fraction of the cores' time between two results of core_ticks."""
+    busy, spent = (now - then for then, now in zip(before, after))
+    return busy / spent
 
 
 def busy_share(seconds=1.0):
     """Waits, and returns the busy fraction of this machine's cores in the meantime."""
-    stat = pathlib.Path("/proc/stat")
-    before = stat.read_text().splitlines()[0]
+    before = core_ticks()
     time.sleep(seconds)
-    return busy_between(before, stat.read_text().splitlines()[0])
+    return busy_between(before, core_ticks())
 
 
 def slug(text):

@@ -51,9 +51,14 @@ def arrangements(picked):
         for one in picked["results"]
     ]
     size = f" with a mini-batch of {picked['mini_batch']}" if picked["mini_batch"] else ""
+    goes_on = (
+        "the two fastest that train one model go on"
+        if picked.get("few")
+        else "the fastest of those that train one model again, by turns; the fastest of these goes on"
+    )
+    what = "Some arrangements" if picked.get("few") else "Arrangements"
     lines = [
-        f"{picked['framework']}'s arrangements{size}, as many images as {picked['steps']} steps of the job, and the fastest "
-        "of those that train one model again, by turns; the fastest of these goes on:",
+        f"{what} of {picked['framework']}{size}, as many images as {picked['steps']} steps of the job; {goes_on}:",
         "",
     ]
     header = ("arrangement", "images/s", "spread", "measured", "trains one model", "MiB in huge pages", "reference kernels")
@@ -128,7 +133,7 @@ def by_processor_time(sides):
         )
     if not rows:
         return []
-    lines = ["The same turns by processor time, which other programs' work changes less than the clock:", ""]
+    lines = ["The same turns by processor time, which leaves out the time in which a program waits for a core:", ""]
     return lines + table(
         ("contender", "images per processor second", "Arbalest / it", "cores in use", "cores that others used"), rows
     )

@@ -1,10 +1,12 @@
-"""Measures how many cores a program uses during a turn, and how many others use. A program that shares its cores takes
-longer, but about the same processor time."""
+"""Measures how many cores a program uses during a turn, and how many others use. Processor time leaves out the time in
+which a program waits for a core."""
 
 import os
 import pathlib
 import statistics
 import time
+
+from comparison.machine import core_ticks
 
 TICKS = os.sysconf("SC_CLK_TCK")  # per second
 
@@ -36,18 +38,12 @@ def used_by(root):
     return sum(seconds[one] for one in seconds if belongs(one)) if root in seconds else None
 
 
-def busy():
-    """Returns the seconds of all cores' busy time, which includes what a virtual machine's host has taken."""
-    ticks = [int(word) for word in pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
-    return (sum(ticks) - ticks[3] - ticks[4]) / TICKS  # without idle time, and without waiting for a disk
-
-
 class Meter:
     """Measures from its creation on. `pid`: of a process that is there."""
 
     def __init__(self, pid):
         self.pid = pid
-        self.begin = time.monotonic(), busy(), used_by(pid)
+        self.begin = time.monotonic(), core_ticks()[0], used_by(pid)
 
     def stop(self):
         """Returns the mean numbers of cores that the process ("own") and all others ("others") have used, or None if
@@ -57,7 +53,7 @@ class Meter:
             return None
         then, busy_then, own_then = self.begin
         seconds, own = time.monotonic() - then, own_now - own_then
-        all_busy = busy() - busy_then
+        all_busy = (core_ticks()[0] - busy_then) / TICKS
         return {"own": own / seconds, "others": max(0.0, all_busy - own) / seconds}
 
 

@@ -144,6 +144,7 @@ def pick(picking, found, left_out, few=False):
     return {
         "winner": names[0] if names else None,
         "second": names[1] if len(names) > 1 else None,
+        "few": few,
         "fastest": picking.ranked(picking.rates)[0].name,
         "best_of_divisions": picking.best_of_divisions(),
         "results": [picking.result(arrangement) for arrangement in picking.rates],

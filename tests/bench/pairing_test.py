@@ -5,7 +5,7 @@ import itertools
 import time
 import unittest
 
-from comparison.machine import busy_between
+from comparison.machine import busy_between, core_ticks
 from comparison.by_epoch import accuracy_read, by_epoch
 from comparison.page import headline, to_target
 from comparison.pairing import (
@@ -115,9 +115,9 @@ class Summaries(unittest.TestCase):
         self.assertIn("2 of 3 seeds", said[1])
 
     def test_what_others_take_of_the_cores_is_what_was_not_idle(self):
-        before = "cpu  100 0 50 1000 10 0 0 7 0 0"
-        self.assertEqual(busy_between(before, "cpu  100 0 50 1190 20 0 0 7 0 0"), 0.0)
-        self.assertEqual(busy_between(before, "cpu  130 10 60 1090 20 0 0 57 0 0"), 0.5)
+        before = core_ticks("cpu  100 0 50 1000 10 0 0 7 0 0")
+        self.assertEqual(busy_between(before, core_ticks("cpu  100 0 50 1190 20 0 0 7 0 0")), 0.0)
+        self.assertEqual(busy_between(before, core_ticks("cpu  130 10 60 1090 20 0 0 57 0 0")), 0.5)
 
     def test_runs_of_the_same_seed_are_pairs(self):
         ours = {"runs": [run(1, z=curve(0.9)), run(2, z=curve(0.1))]}
