@@ -17,11 +17,11 @@ using learners::Ticket;
 
 namespace {
 
-// Returns the likely remedy for values that are not finite. `of_scheme`: sma::divergence_remedy. Neither learning rate
-// nor scheme affects the loss of a learner's first mini-batch.
-std::string remedy(bool is_first, bool loss_is_finite, const std::string& of_scheme) {
+// Returns the likely remedy for values that are not finite. `of_scheme`: sma::divergence_remedy. `is_initial`: whether
+// no step has changed the weights that gave them.
+std::string remedy(bool is_first, bool is_initial, const std::string& of_scheme) {
   if (!is_first) return of_scheme + ", or check the data's normalization";
-  if (!loss_is_finite) return "check the initial values of the model's layers, and the data's normalization";
+  if (is_initial) return "check the initial values of the model's layers, and the data's normalization";
   return "check the initial values of the model's layers and the data's normalization, or " + of_scheme;
 }
 
@@ -121,11 +121,12 @@ void Results::check_finite(const Task& task) {
                                ? fmt::format("{} elements of its step are not finite", result.non_finite)
                                : fmt::format("its loss is {}", std::abs(loss));  // so that it is not -nan
   const bool is_first = ticket.task < static_cast<std::uint64_t>(replicas_.share().all);
-  report(Diverged(
-      fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}",
-                  replicas_.share().first + static_cast<int>(task.learner), device.name(), ticket.task,
-                  clock_.epochs_of(ticket.task), what, remedy(is_first, std::isfinite(loss), divergence_remedy())),
-      static_cast<double>(loss) / std::max(1, ticket.examples)));
+  // A learner's first loss is that of the initial weights, unless another has written them meanwhile.
+  const bool is_initial = !std::isfinite(loss) && scheme_.scheme != sma::Scheme::kHogwild;
+  report(Diverged(fmt::format("training diverged: learner {} on {}, mini-batch {} (epoch {:.2f}): {}; {}",
+                              replicas_.share().first + static_cast<int>(task.learner), device.name(), ticket.task,
+                              clock_.epochs_of(ticket.task), what, remedy(is_first, is_initial, divergence_remedy())),
+                  static_cast<double>(loss) / std::max(1, ticket.examples)));
 }
 
 void Results::watch_loss(const Task& task) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <limits>
 
 #include "report/run_directory.h"
 #include "saved_model/safetensors.h"
@@ -172,6 +173,22 @@ TEST_CASE("an asynchronous run that diverges is advised about momentum, learners
                                            ContainsSubstring("fewer learners (2 that") &&
                                            !ContainsSubstring("staleness"));
   CHECK_THAT(message_of("s_sgd {}"), ContainsSubstring("lower learning_rate.base") && !ContainsSubstring("momentum"));
+}
+
+TEST_CASE("a first loss that is not finite is blamed on the steps with hogwild only", "[training]") {
+  const auto message_of = [](const std::string& scheme) {
+    const TemporaryDirectory directory;
+    Listener listener;
+    jobs::JobOptions job = job_with(scheme, {"model={ zoo { logistic_regression {} } }"});
+    job.data.normalization.mean = {std::numeric_limits<float>::quiet_NaN()};
+    return run_into(job, directory.path() / "run", listener).message;
+  };
+  CHECK_THAT(message_of("hogwild {}"), ContainsSubstring("mini-batch ") &&
+                                           ContainsSubstring("check the initial values") &&
+                                           ContainsSubstring("fewer learners (2 that"));
+  CHECK_THAT(message_of("s_sgd {}"), ContainsSubstring("mini-batch 0 ") &&
+                                         ContainsSubstring("check the initial values") &&
+                                         !ContainsSubstring("learning_rate"));
 }
 
 TEST_CASE("a run switches at the first step at or after the epoch, and is repeatable", "[training]") {
