@@ -34,7 +34,8 @@ LARGE_JOB = """
 name: "large"
 model {
   layers { name: "pool" input: "image" max_pool { kernel: 8 stride: 8 } }
-  layers { name: "logits" input: "pool" dense { units: 10 } }
+  layers { name: "hidden" input: "pool" dense { units: 8 } }
+  layers { name: "logits" input: "hidden" dense { units: 10 } }
   layers { name: "loss" input: ["logits", "label"] softmax_cross_entropy {} }
 }
 """ + SMALL_JOB[SMALL_JOB.index("data {"):].replace("mnist", "cifar10")
