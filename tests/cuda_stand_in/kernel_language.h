@@ -12,11 +12,20 @@
 #include <utility>
 #include <vector>
 
+#include "tests/cuda_stand_in/shared_memory.h"
 #include "tests/cuda_stand_in/warp.h"
 
-// One block runs at a time, and shared_memory.h gives each block separate contents.
+// One block runs at a time, and shared_memory.h gives each block separate contents. It learns here that a thread is
+// about to use the variables of this function.
 #undef __shared__
-#define __shared__ static
+#define __shared__                                                               \
+  {                                                                              \
+    static bool shared_site_is_known; /* found by its name */                    \
+    if (!shared_site_is_known) {                                                 \
+      ::arbalest::tests::cuda_stand_in::use_shared_memory(shared_site_is_known); \
+    }                                                                            \
+  }                                                                              \
+  static
 #undef __launch_bounds__
 #define __launch_bounds__(...)  // concerns registers, which the stand-in does not have
 
