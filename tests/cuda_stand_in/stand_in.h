@@ -43,9 +43,11 @@ void fail_execution(cudaError_t error, int after = 0);
 // communicators are aborted. In the meantime ncclCommGetAsyncError returns `error` (an ncclResult_t).
 void fail_all_reduce(int error, int after = 0);
 
-// There is no clock: between two events of a stream pass the times of the works between them. A work takes 1 us, or
-// what this sets for the works that a function enqueues: "cublasGemmEx", "cudaLaunchKernelEx"; or for one algorithm of
-// a convolution, by its number: "cudnnConvolutionForward 6". A graph takes as long as its nodes one after the other.
+// There is no clock: between two events of a stream pass the times of the works between them. A work takes
+// kMicrosecondsOfWork, or what this sets for the works that a function enqueues: "cublasGemmEx", "cudaLaunchKernelEx";
+// or for one algorithm of a convolution, by its number: "cudnnConvolutionForward 6". A graph takes as long as its nodes
+// one after the other.
+inline constexpr double kMicrosecondsOfWork = 25'000.0;  // so long that a trial of kernels runs few of them
 void set_time(const std::string& function, double microseconds);
 
 // Runs up to `count` steps of enqueued work and returns their number.

@@ -34,7 +34,7 @@ double microseconds_of(const Work& work) {
   const auto& times = state().microseconds;
   auto found = times.find(work.name);
   if (found == times.end()) found = times.find(work.name.substr(0, work.name.find(' ')));
-  return found == times.end() ? 1.0 : found->second;
+  return found == times.end() ? kMicrosecondsOfWork : found->second;
 }
 
 }  // namespace

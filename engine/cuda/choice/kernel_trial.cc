@@ -14,9 +14,18 @@ namespace arbalest::engine::cuda {
 
 namespace {
 
-constexpr int kRunsOfGraph = 4;  // so that the start of a graph counts little
-constexpr int kWarmUps = 2;      // launches before the first that is timed
-constexpr int kLaunches = 5;     // that are timed; odd
+// How long a trial is: for short work long enough that the start of a graph and a disturbance count little.
+struct TrialLength {
+  int runs;      // of the work in a graph
+  int launches;  // that are timed; odd
+};
+
+TrialLength trial_length(double microseconds_of_run) {
+  if (microseconds_of_run >= 20'000.0) return {1, 1};
+  if (microseconds_of_run >= 2'000.0) return {1, 3};
+  return {4, 5};
+}
+
 constexpr const char* kLabel = "kernel trial";
 
 using TimedEvent = Handle<cudaEvent_t, cudaEventDestroy>;
@@ -95,10 +104,10 @@ class Operands {
   std::vector<void*> parameter_gradients_;
 };
 
-std::unique_ptr<TaskGraph> record(const std::function<void()>& submit, const ReplicaMemory& replicas,
+std::unique_ptr<TaskGraph> record(const std::function<void()>& submit, int runs, const ReplicaMemory& replicas,
                                   CudaStream& stream) {
   stream.begin_recording(replicas);
-  for (int run = 0; run < kRunsOfGraph; ++run) submit();
+  for (int run = 0; run < runs; ++run) submit();
   return stream.end_recording();
 }
 
@@ -107,25 +116,33 @@ void mark(CudaStream& stream, cudaEvent_t event) {
       kLabel, [event](const StreamContext& context) { ARBALEST_CUDA(cudaEventRecord(event, context.stream.handle)); });
 }
 
+// Median time of a launch, in microseconds, after one that is not timed.
+double time_launches(const TaskGraph& graph, int launches, CudaStream& stream) {
+  stream.launch(graph, kLabel);
+  std::vector<TimedEvent> events;  // before the first launch, and after each
+  for (int event = 0; event <= launches; ++event) events.push_back(make_event());
+  mark(stream, events[0].get());
+  for (std::size_t event = 1; event < events.size(); ++event) {
+    stream.launch(graph, kLabel);
+    mark(stream, events[event].get());
+  }
+  stream.record().synchronize();
+  std::vector<float> milliseconds(events.size() - 1);
+  for (std::size_t event = 1; event < events.size(); ++event) {
+    ARBALEST_CUDA(cudaEventElapsedTime(&milliseconds[event - 1], events[event - 1].get(), events[event].get()));
+  }
+  const auto middle = milliseconds.begin() + launches / 2;
+  std::ranges::nth_element(milliseconds, middle);
+  return 1e3 * static_cast<double>(*middle);
+}
+
 }  // namespace
 
 double time_work(const std::function<void()>& submit, const ReplicaMemory& replicas, CudaStream& stream) {
-  const std::unique_ptr<TaskGraph> graph = record(submit, replicas, stream);
-  for (int launch = 0; launch < kWarmUps; ++launch) stream.launch(*graph, kLabel);
-  std::array<TimedEvent, kLaunches + 1> events;  // before the first launch, and after each
-  for (TimedEvent& event : events) event = make_event();
-  mark(stream, events[0].get());
-  for (std::size_t launch = 0; launch < kLaunches; ++launch) {
-    stream.launch(*graph, kLabel);
-    mark(stream, events[launch + 1].get());
-  }
-  stream.record().synchronize();
-  std::array<float, kLaunches> milliseconds{};
-  for (std::size_t launch = 0; launch < kLaunches; ++launch) {
-    ARBALEST_CUDA(cudaEventElapsedTime(&milliseconds[launch], events[launch].get(), events[launch + 1].get()));
-  }
-  std::ranges::nth_element(milliseconds, milliseconds.begin() + kLaunches / 2);
-  return 1e3 * static_cast<double>(milliseconds[kLaunches / 2]) / kRunsOfGraph;
+  const double first = time_launches(*record(submit, 1, replicas, stream), 1, stream);
+  const TrialLength length = trial_length(first);
+  if (length.launches == 1) return first;
+  return time_launches(*record(submit, length.runs, replicas, stream), length.launches, stream) / length.runs;
 }
 
 double time_operator(const Operator& op, const Layout& input, const PrepareOptions& options, CudaStream& stream) {

@@ -9,8 +9,8 @@
 namespace arbalest::engine::cuda {
 
 // Microseconds of what `submit` submits to `stream` for `replicas`: the median of several launches of a recorded graph,
-// in which it runs several times. Nothing else may use the stream. Blocks the host. Throws kOutOfMemory, and kDevice if
-// the work fails.
+// in which it runs several times; of fewer if it takes milliseconds. Nothing else may use the stream. Blocks the host.
+// Throws kOutOfMemory, and kDevice if the work fails.
 double time_work(const std::function<void()>& submit, const ReplicaMemory& replicas, CudaStream& stream);
 
 // Microseconds of forward, in training followed by backward, for all replicas of PrepareOptions, as time_work measures
