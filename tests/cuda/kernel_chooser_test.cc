@@ -149,16 +149,17 @@ TEST_CASE("a second device, which gets the first one's order of weights, has the
   CHECK(device->kernel_choices().back().question.find("weights") == std::string::npos);
 }
 
-TEST_CASE("an input of another type is another question, so its operator takes no answer of the first") {
+TEST_CASE("inputs of different types are different questions") {
   const auto device = open_gpu(KernelSelection::kFixed);
-  const auto prepare_for = [&](engine::DType dtype) {
-    return device->prepare(engine::DenseSpec{.input = device->plain_layout({32, 8}, dtype), .units = 6},
-                           {.mode = engine::OperatorMode::kInference, .precision = engine::Precision::kBFloat16});
-  };
-  CHECK(prepare_for(engine::DType::kFloat32)->traits().runs_replicas_in_turn);  // a library's
-  CHECK_FALSE(prepare_for(engine::DType::kBFloat16)->traits().runs_replicas_in_turn);
-  CHECK(only_choice_of(*device).answer == kOwn);
-  CHECK(prepare_for(engine::DType::kFloat32)->traits().runs_replicas_in_turn);
+  for (const engine::DType dtype : {engine::DType::kFloat32, engine::DType::kBFloat16}) {
+    static_cast<void>(
+        device->prepare(engine::DenseSpec{.input = device->plain_layout({32, 8}, dtype), .units = 6},
+                        {.mode = engine::OperatorMode::kInference, .precision = engine::Precision::kBFloat16}));
+  }
+  const std::vector<KernelChoice> choices = device->kernel_choices();
+  REQUIRE(choices.size() == 2);
+  CHECK_THAT(choices[0].question, ContainsSubstring("BF16, inference, float32 input"));
+  CHECK(choices[1].question.find("float32") == std::string::npos);
 }
 
 TEST_CASE("recorded kernels that a device does not have are left, if it may") {

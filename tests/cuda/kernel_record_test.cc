@@ -264,6 +264,7 @@ TEST_CASE("the GPUs of a job in BF16 take the kernels of its first, whose order 
   };
   const jobs::Inspection one = inspect_on("\"cuda:0\"");
   const std::uint64_t events = cuda_stand_in::calls("cudaEventCreate");
+  CHECK(one.team == 2);  // the first layer, which reads float32, has kernels of ours, too
   const jobs::Inspection two = inspect_on("\"cuda:0\", \"cuda:1\"");
   CHECK(two.kernels.size() > one.kernels.size());
   CHECK(events == cuda_stand_in::calls("cudaEventCreate"));
