@@ -129,11 +129,45 @@ Graph fuse_sums(const Graph& graph, int& kept) {
   return fused;
 }
 
+// Merges the metric into the main loss if both read the same tensors. `kept`: as in fuse_activations; a metric's output
+// becomes the loss's.
+Graph fuse_metric(const Graph& graph, int& kept) {
+  const auto metric =
+      std::ranges::find_if(graph.nodes_, [](const Graph::Node& node) { return !node.layer->counted_ranks().empty(); });
+  if (metric == graph.nodes_.end()) return graph;
+  const auto loss = std::ranges::find_if(graph.nodes_, [&](const Graph::Node& node) {
+    return node.layer->role() == LayerRole::kLoss && !node.training_only && node.inputs == metric->inputs;
+  });
+  if (loss == graph.nodes_.end()) return graph;
+  const auto both = loss->layer->with_counted_ranks(metric->layer->counted_ranks());
+  if (both == nullptr) return graph;
+
+  std::vector<int> renumbered = start_renumbering(graph);
+  Graph fused;
+  fused.input_ = graph.input_;
+  fused.metrics_ = graph.metrics_;
+  for (const Graph::Node& node : graph.nodes_) {
+    if (&node == &*metric) continue;
+    Graph::Node copy = node;
+    if (&node == &*loss) {
+      copy.layer = both;
+      copy.label += "+" + metric->label;
+    }
+    for (int& input : copy.inputs) input = renumbered[at(input)];
+    copy.output = renumbered[at(node.output)] = fused.tensors();
+    fused.nodes_.push_back(std::move(copy));
+  }
+  renumbered[at(metric->output)] = renumbered[at(loss->output)];
+  if (kept != kNone) kept = renumbered[at(kept)];
+  return fused;
+}
+
 FusedGraph fuse(const Graph& graph, const std::string& kept) {
   const auto node = std::ranges::find(graph.nodes(), kept, &Graph::Node::name);
   int tensor = node == graph.nodes().end() ? kNone : node->output;
   FusedGraph fused{.graph = fuse_activations(graph, tensor), .kept = kept};
   fused.graph = fuse_sums(fused.graph, tensor);
+  fused.graph = fuse_metric(fused.graph, tensor);
   if (tensor != kNone) fused.kept = fused.graph.nodes()[at(producer_of(fused.graph, tensor))].name;
   return fused;
 }

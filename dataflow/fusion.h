@@ -1,6 +1,6 @@
 // Fusion saves passes over memory. An activation that is the only reader of a layer's output becomes part of that
 // layer. If a layer's output is only added to another tensor, the layer takes over the sum and the activation after it,
-// if there is an operator for both.
+// if there is an operator for both. The main loss takes over the metric of the logits that it reads.
 #pragma once
 
 #include <string>

@@ -98,6 +98,7 @@ class Graph {
   friend Graph with_rules(const Graph& graph, const ParameterRuleOf& rule_of);  // dataflow/parameter_rules.cc
   friend Graph fuse_activations(const Graph& graph, int& kept);                 // dataflow/fusion.cc
   friend Graph fuse_sums(const Graph& graph, int& kept);
+  friend Graph fuse_metric(const Graph& graph, int& kept);
   friend class GraphSplitter;  // dataflow/split/split_graph.cc
 
   InputDescription input_;

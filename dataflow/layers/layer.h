@@ -110,6 +110,14 @@ class Layer {
   virtual std::optional<engine::ActivationKind> activation_of_sum() const { return std::nullopt; }
   virtual std::shared_ptr<const Layer> with_addend(engine::ActivationKind /*f*/) const { return nullptr; }
 
+  // counted_ranks(): the numbers k of engine::AccuracySpec, if the layer does nothing else than such counts.
+  // with_counted_ranks(): a loss that does this layer's work and writes these counts behind its own sum; null if there
+  // is none.
+  virtual std::vector<std::int32_t> counted_ranks() const { return {}; }
+  virtual std::shared_ptr<const Layer> with_counted_ranks(const std::vector<std::int32_t>& /*top*/) const {
+    return nullptr;
+  }
+
   // For layers with running statistics: the layer that normalizes with them in training, too, and does not change them.
   // Null for other layers.
   virtual std::shared_ptr<const Layer> with_frozen_statistics() const { return nullptr; }

@@ -1,5 +1,7 @@
 // Softmax cross entropy and accuracy, compared with the references.
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <type_traits>
 
 #include "tests/engine/operator_run.h"
@@ -222,6 +224,35 @@ TEST_CASE("accuracy counts the labels among the k largest logits for each k of i
     Floats expected;
     for (const std::int32_t k : top) expected.push_back(static_cast<float>(count_correct(kClasses, logits, labels, k)));
     CHECK(run_operator(*device, of, {.mode = OperatorMode::kInference}).output == expected);
+  }
+}
+
+TEST_CASE("a loss counts behind its sum what accuracy counts, and stays the same") {
+  const auto device = open_test_device();
+  const std::vector<std::int32_t> top = GENERATE(std::vector<std::int32_t>{1}, std::vector<std::int32_t>{9, 1, 2},
+                                                 std::vector<std::int32_t>{1, 2, 3, 5, 16, 17});
+  const std::int64_t examples = GENERATE(std::int64_t{7}, std::int64_t{300});  // one block of a GPU, and several
+  const auto mode = GENERATE(OperatorMode::kTraining, OperatorMode::kInference);
+  constexpr std::int64_t kClasses = 17;
+  Labels labels = random_labels(examples, kClasses, 4);
+  labels[2] = engine::kNoLabel;
+  for (const Arithmetic& in : tensor_types(*device)) {
+    CAPTURE(in.name, examples);
+    Values logits = random_values(examples * kClasses, 3, in.dtype);
+    logits[kClasses + static_cast<std::size_t>(labels[1])] = HUGE_VAL;  // the largest, and its loss is NaN
+    if (examples > 100) logits[5 * kClasses + static_cast<std::size_t>(labels[5])] = std::nan("");
+    OperatorCase of = make_case<SoftmaxCrossEntropySpec>(*device, kClasses, logits, labels, in.dtype);
+    const OperatorRun alone = run_operator(*device, of, {.mode = mode});
+    std::get<SoftmaxCrossEntropySpec>(of.spec).top = top;
+    const OperatorRun run = run_operator(*device, of, {.mode = mode});
+    REQUIRE(run.output.size() == 1 + top.size());
+    CHECK(std::bit_cast<std::uint32_t>(run.output[0]) == std::bit_cast<std::uint32_t>(alone.output.at(0)));
+    CHECK(std::ranges::equal(run.input_gradient, alone.input_gradient, [](float a, float b) {
+      return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+    }));
+    for (std::size_t k = 0; k < top.size(); ++k) {
+      CHECK(run.output[1 + k] == static_cast<float>(count_correct(kClasses, logits, labels, top[k])));
+    }
   }
 }
 

@@ -33,21 +33,28 @@ Shape SoftmaxCrossEntropyLayer::output_shape(std::span<const Shape> inputs) cons
                  "needs the logits of two classes or more, not one: the probability of a single class is always 1; for "
                  "yes and no take two classes, and a layer before it with units: 2");
   }
-  return {1};
+  return {1 + static_cast<std::int64_t>(top_.size())};
 }
 
 Metrics SoftmaxCrossEntropyLayer::metrics(std::span<const Shape> /*inputs*/) const {
   return {{.name = "loss", .title = "loss"}};
 }
 
-// exp, sum, division and difference per logit.
+// exp, sum, division and difference per logit, and a comparison where ranks are counted.
 std::int64_t SoftmaxCrossEntropyLayer::forward_flops(std::span<const Shape> inputs) const {
-  return 4 * inputs[0].elements();
+  return (top_.empty() ? 4 : 5) * inputs[0].elements();
 }
 
 engine::OperatorSpec SoftmaxCrossEntropyLayer::operator_spec(std::span<const engine::Layout> inputs,
                                                              std::uint32_t) const {
-  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1], options_.weight, options_.label_smoothing};
+  return engine::SoftmaxCrossEntropySpec{inputs[0], inputs[1], options_.weight, options_.label_smoothing, top_};
+}
+
+std::shared_ptr<const Layer> SoftmaxCrossEntropyLayer::with_counted_ranks(const std::vector<std::int32_t>& top) const {
+  if (!top_.empty()) return nullptr;
+  auto both = std::make_shared<SoftmaxCrossEntropyLayer>(*this);
+  both->top_ = top;
+  return both;
 }
 
 Shape AccuracyLayer::output_shape(std::span<const Shape> inputs) const {
@@ -78,10 +85,14 @@ Metrics AccuracyLayer::metrics(std::span<const Shape> inputs) const {
 
 std::int64_t AccuracyLayer::forward_flops(std::span<const Shape> inputs) const { return inputs[0].elements(); }
 
-engine::OperatorSpec AccuracyLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
+std::vector<std::int32_t> AccuracyLayer::counted_ranks() const {
   std::vector<std::int32_t> top = {1};
   top.insert(top.end(), top_k_.begin(), top_k_.end());
-  return engine::AccuracySpec{inputs[0], inputs[1], std::move(top)};
+  return top;
+}
+
+engine::OperatorSpec AccuracyLayer::operator_spec(std::span<const engine::Layout> inputs, std::uint32_t) const {
+  return engine::AccuracySpec{inputs[0], inputs[1], counted_ranks()};
 }
 
 }  // namespace arbalest::dataflow

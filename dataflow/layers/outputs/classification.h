@@ -22,9 +22,11 @@ class SoftmaxCrossEntropyLayer final : public Layer {
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
+  std::shared_ptr<const Layer> with_counted_ranks(const std::vector<std::int32_t>& top) const override;
 
  private:
   Options options_;
+  std::vector<std::int32_t> top_;  // engine::SoftmaxCrossEntropySpec::top
 };
 
 // The accuracy, and the share of examples whose label is among the k largest logits, for each k of `top_k`.
@@ -43,6 +45,7 @@ class AccuracyLayer final : public Layer {
   Metrics metrics(std::span<const engine::Shape> inputs) const override;
   engine::Shape output_shape(std::span<const engine::Shape> inputs) const override;
   std::int64_t forward_flops(std::span<const engine::Shape> inputs) const override;
+  std::vector<std::int32_t> counted_ranks() const override;
   engine::OperatorSpec operator_spec(std::span<const engine::Layout> inputs, std::uint32_t key) const override;
 
  private:

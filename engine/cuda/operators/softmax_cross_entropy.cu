@@ -5,6 +5,7 @@
 #include "engine/base/error.h"
 #include "engine/cuda/kernels/block.h"
 #include "engine/cuda/kernels/layout.h"
+#include "engine/cuda/kernels/ranks.h"
 #include "engine/cuda/kernels/rows.h"
 #include "engine/cuda/operators/kernel_operator.h"
 #include "engine/cuda/operators/operators.h"
@@ -89,15 +90,36 @@ __device__ void gradient_of_lane(const T* logits, std::int64_t classes, int lane
   }
 }
 
-// The losses of all examples, and their sum if there is a single block.
+// The results of each example, in the operator's scratch.
+struct OfExamples {
+  double* losses;
+  std::int32_t* ranks;  // of labels; written if some k is to be counted
+};
+
+template <typename Visitor>
+__host__ __device__ constexpr void visit_addresses(OfExamples& of, Visitor&& visit) {
+  visit(of.losses);
+  visit(of.ranks);
+}
+
+// Writes the loss and the counts behind it. One block computes them.
+__device__ void finish(const OfExamples& of, std::int64_t examples, const Weighting& weighting, const Tops& tops,
+                       float* result) {
+  total_losses(of.losses, examples, weighting, result);
+  count_ranks(of.ranks, examples, tops, result + 1);
+}
+
+// The losses and ranks of all examples, and the results if there is a single block.
 //   smoothing: adds smoothing (a_y - mean_c a_c) to each loss
 //   gradient: null if it is not wanted
 template <typename T>
 __device__ void forward_rows(const T* logits, const std::int32_t* labels, Extents extents, float smoothing,
-                             Targets targets, T* gradient, double* losses, Weighting weighting, float* result) {
+                             Targets targets, T* gradient, OfExamples of, Weighting weighting, const Tops& tops,
+                             float* result) {
   __shared__ double logit_sums[kBlockRows][kRowLanes];
   __shared__ float largest_of[kBlockRows][kRowLanes];
   __shared__ float sums[kBlockRows][kRowLanes];
+  __shared__ std::int32_t ranks[kBlockRows][kRowLanes];
   const auto labeled = gradient == nullptr ? 0.0F : static_cast<float>(count_labeled(labels, extents.examples));
   for_rows(extents.examples, [&](const RowPlace& at) {
     const auto [n, slot, lane] = at;
@@ -110,6 +132,7 @@ __device__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
     const float largest = largest_of_lanes(largest_of[slot]);
     sums[slot][lane] = sum_exponentials(row, largest, classes, lane);
     if (smoothing > 0.0F) logit_sums[slot][lane] = sum_of_lane(row, classes, lane);
+    if (tops.count > 0) ranks[slot][lane] = rank_of_lane(row, classes, label, lane);
     __syncthreads();
     const float sum = sum_of_lanes(sums[slot]);
     if (is_there && gradient != nullptr) {
@@ -117,33 +140,41 @@ __device__ void forward_rows(const T* logits, const std::int32_t* labels, Extent
                        gradient + n * extents.classes);
     }
     if (is_there && lane == 0) {
-      losses[n] = label == kNoLabel ? 0.0 : example_loss(row, classes, label, largest, sum);
+      if (tops.count > 0) of.ranks[n] = rank_of_row(row, classes, label, ranks[slot]);
+      of.losses[n] = label == kNoLabel ? 0.0 : example_loss(row, classes, label, largest, sum);
       if (smoothing > 0.0F && is_class(label, classes)) {
         const double mean = sum_of_lanes(logit_sums[slot]) / static_cast<double>(classes);
-        losses[n] += static_cast<double>(smoothing) * (static_cast<double>(load(row[label])) - mean);
+        of.losses[n] += static_cast<double>(smoothing) * (static_cast<double>(load(row[label])) - mean);
       }
     }
   });
   if (gridDim.x > 1) return;
-  __syncthreads();  // makes all losses visible to the block
-  total_losses(losses, extents.examples, weighting, result);
+  __syncthreads();  // makes the results of all examples visible to the block
+  finish(of, extents.examples, weighting, tops, result);
 }
 
-__device__ void sum_losses(const double* losses, std::int64_t examples, Weighting weighting, float* result) {
-  total_losses(losses, examples, weighting, result);
+__device__ void finish_rows(OfExamples of, std::int64_t examples, Weighting weighting, const Tops& tops,
+                            float* result) {
+  finish(of, examples, weighting, tops, result);
+}
+
+// Bytes of OfExamples::losses in the scratch; the ranks follow.
+std::size_t bytes_of_losses(std::int64_t examples) {
+  return aligned(static_cast<std::size_t>(examples) * sizeof(double));
 }
 
 template <typename T>
 KernelOperator::Forward make_forward(const Extents& extents, float smoothing, const Targets& targets,
-                                     const Weighting& weighting) {
+                                     const Weighting& weighting, const Tops& tops) {
   return [=](const ForwardAddresses& addresses, const StreamContext& context) {
     const auto* labels = static_cast<const std::int32_t*>(addresses.labels);
-    auto* losses = static_cast<double*>(addresses.scratch);
+    auto* ranks = static_cast<std::byte*>(addresses.scratch) + bytes_of_losses(extents.examples);
+    const OfExamples of{static_cast<double*>(addresses.scratch), reinterpret_cast<std::int32_t*>(ranks)};
     auto* result = static_cast<float*>(addresses.output);
     const std::int64_t blocks = row_blocks(extents.examples, extents.classes);
     launch<forward_rows<T>>(blocks, context.stream, static_cast<const T*>(addresses.input), labels, extents, smoothing,
-                            targets, static_cast<T*>(addresses.input_gradient), losses, weighting, result);
-    if (blocks > 1) launch<sum_losses>(1, context.stream, losses, extents.examples, weighting, result);
+                            targets, static_cast<T*>(addresses.input_gradient), of, weighting, tops, result);
+    if (blocks > 1) launch<finish_rows>(1, context.stream, of, extents.examples, weighting, tops, result);
   };
 }
 
@@ -157,13 +188,16 @@ std::unique_ptr<Operator> make_loss(const SoftmaxCrossEntropySpec& spec, const P
   const float smoothing = training ? spec.label_smoothing : 0.0F;
 
   OperatorTraits traits;
-  traits.output = make_layout({1}, DType::kFloat32, Order::kCanonical);
-  traits.scratch_bytes = aligned(static_cast<std::size_t>(extents.examples) * sizeof(double));  // losses
+  const auto counts = static_cast<std::int64_t>(spec.top.size());
+  traits.output = make_layout({1 + counts}, DType::kFloat32, Order::kCanonical);
+  traits.scratch_bytes =
+      bytes_of_losses(extents.examples) + aligned(static_cast<std::size_t>(extents.examples) * sizeof(std::int32_t));
   traits.forward_writes_gradient = training && options.input_gradient;
   const Weighting weighting{training ? spec.weight : 1.0F, options.adds_to_loss ? 1 : 0};
   const float other = target_of_others(spec);
   const Targets targets{other + (1.0F - spec.label_smoothing), other};
-  return std::make_unique<KernelOperator>(std::move(traits), make_forward<T>(extents, smoothing, targets, weighting),
+  return std::make_unique<KernelOperator>(std::move(traits),
+                                          make_forward<T>(extents, smoothing, targets, weighting, tops_of(spec.top)),
                                           KernelOperator::Backward());
 }
 

@@ -6,6 +6,7 @@
 #include "engine/cpu/onednn/layout.h"
 #include "engine/cpu/onednn/program.h"
 #include "engine/cpu/operators/operators.h"
+#include "engine/cpu/operators/outputs/ranks.h"
 #include "engine/cpu/operators/rows.h"
 #include "engine/cpu/operators/softmax_rows.h"
 #include "engine/cpu/runtime/parallel.h"
@@ -50,7 +51,7 @@ Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& 
   // One loss per example, two words each: they are summed in order, whichever thread computed them.
   const Operand losses = program.scratch(plain_descriptor({2 * extents.examples}, DType::kFloat32));
   const float smoothing = training ? spec.label_smoothing : 0.0F;
-  program.add([=](const TaskContext& context, const Addresses& addresses) {
+  program.add([=, top = spec.top](const TaskContext& context, const Addresses& addresses) {
     const auto* rows = logits.at<const float>(addresses);
     const auto* labels = static_cast<const std::int32_t*>(addresses[Role::kLabels]);
     auto* loss = losses.at<double>(addresses);
@@ -71,6 +72,8 @@ Program make_forward(const dnnl::engine& engine, const SoftmaxCrossEntropySpec& 
     for (std::int64_t n = 0; n < extents.examples; ++n) total += loss[n];
     auto* result = static_cast<float*>(addresses[Role::kOutput]);
     *result = static_cast<float>(weight * total) + (adds ? *result : 0.0F);
+    if (top.empty()) return;
+    count_ranks(rows, {labels, static_cast<std::size_t>(extents.examples)}, extents.classes, top, result + 1);
   });
   return program;
 }
@@ -112,10 +115,11 @@ std::unique_ptr<Operator> make_operator(const SoftmaxCrossEntropySpec& spec, con
   const Shape& logits = spec.logits.shape();
   ARBALEST_CHECK(logits.rank() == 2 && spec.labels.shape() == Shape{logits[0]});
   ARBALEST_CHECK(spec.labels.dtype() == DType::kInt32);
+  ARBALEST_CHECK(spec.top.size() <= kMaxRankCounts);
   const bool training = options.mode == OperatorMode::kTraining;
 
   OperatorTraits traits;
-  traits.output = make_layout(plain_descriptor({1}, DType::kFloat32));
+  traits.output = make_layout(plain_descriptor({1 + static_cast<std::int64_t>(spec.top.size())}, DType::kFloat32));
   Program forward = make_forward(engine, spec, options);
   if (!training) return std::make_unique<ProgramOperator>(std::move(traits), std::move(forward), std::nullopt);
 
