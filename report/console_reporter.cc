@@ -74,7 +74,8 @@ std::string start_text(const RunStart& start) {
       {"data", data},
       {"devices", fmt::format("{}", fmt::join(start.devices, ", "))},
       {"learners",
-       fmt::format("{}{}; {}", learners_text(start.devices, start.learners_per_device),
+       fmt::format("{}{}{}; {}", learners_text(start.devices, start.learners_per_device),
+                   teams_text(start.largest_team),
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), work_text(start))},
       {"stop", stop}};
   if (!start.learning_rate.empty()) rows.insert(rows.end() - 1, {"learning rate", start.learning_rate});
@@ -185,7 +186,8 @@ std::string summary_text(const RunStart& start, const RunSummary& summary) {
   if (summary.sparse) rows.push_back({"model found", sparse_text(*summary.sparse)});
   if (!summary.staleness.empty()) rows.push_back({"staleness", staleness_text(summary.staleness)});
   rows.push_back({"throughput", rate(start, summary.images_per_second)});
-  rows.push_back({"learners", learners_text(summary.devices, summary.learners_per_device)});
+  rows.push_back(
+      {"learners", learners_text(summary.devices, summary.learners_per_device) + teams_text(summary.largest_team)});
   if (!summary.model_sha256.empty() && !start.output_directory.empty()) {
     rows.push_back({"model", (std::filesystem::path(start.output_directory) / kModelFile).string()});
   }

@@ -123,6 +123,7 @@ ordered_json to_json(const RunStart& start) {
     erase(row, {"batch_size", "precision", "dropped_examples"});  // there are no mini-batches
     row["scheme"] = start.scheme;
   }
+  if (start.largest_team > 1) row["team"] = start.largest_team;
   if (!start.weights.empty()) row["weights"] = start.weights;
   return row;
 }
@@ -136,6 +137,7 @@ ordered_json to_json(const EpochRow& row) {
                            {"elapsed_seconds", finite("elapsed_seconds", row.elapsed_seconds)},
                            {"learning_rate", finite("learning_rate", row.learning_rate)},
                            {"learners_per_device", per_device(row.learners_per_device)}};
+  if (row.largest_team > 1) training["team"] = row.largest_team;
   if (row.replica_distance) training["replica_distance"] = null_unless_finite(*row.replica_distance);
   if (row.replica_spread) training["replica_spread"] = null_unless_finite(*row.replica_spread);
   const ordered_json rest = {
@@ -252,6 +254,7 @@ ordered_json to_json(const RunSummary& summary) {
   ordered_json optional = ordered_json::object();
   if (validates) optional = final_scores(summary, EvaluationSet::kValidation);
   optional.update(staleness_of(summary.staleness));
+  if (summary.largest_team > 1) optional["team"] = summary.largest_team;
   ordered_json all = joined(
       {outcome, scores, optional, rest, summary.sparse ? sparse_fields(*summary.sparse) : ordered_json::object()});
   if (const std::optional<BestModel>& best = summary.best_model) {

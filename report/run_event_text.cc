@@ -18,14 +18,15 @@ std::string learners_text(const std::vector<std::string>& devices, const std::ve
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string teams_text(int team) { return team > 1 ? fmt::format(", in teams of {}", team) : ""; }
+
 std::string resize_text(const std::vector<std::string>& devices, const ResizeRow& row) {
   if (!row.changes()) return fmt::format("epoch {:.2f}: {}\n", row.epoch, row.reason);
   if (row.to == row.from)
     return fmt::format("epoch {:.2f}: teams of {} instead of {}: {}\n", row.epoch, row.to_team, row.from_team,
                        row.reason);
-  const std::string teams = row.to_team > 1 ? fmt::format(", in teams of {}", row.to_team) : "";
   return fmt::format("epoch {:.2f}: learners: {} instead of {}{}: {}\n", row.epoch, learners_text(devices, row.to),
-                     learners_text(devices, row.from), teams, row.reason);
+                     learners_text(devices, row.from), teams_text(row.to_team), row.reason);
 }
 
 std::string switch_text(const std::vector<std::string>& devices, const SwitchRow& row) {

@@ -178,6 +178,8 @@ std::string PrometheusFile::text() const {
   text.add({"arbalest_elapsed_seconds", Type::kGauge, "Seconds on the clock of the run"}, elapsed_seconds_);
   text.add({"arbalest_learners", Type::kGauge, "Learners on all devices"},
            std::accumulate(learners_per_device_.begin(), learners_per_device_.end(), 0));
+  text.add({"arbalest_team", Type::kGauge, "Learners of the largest team, at the start or the last end of an epoch"},
+           last_epoch_ ? last_epoch_->largest_team : start_.largest_team);
   text.add({"arbalest_learning_rate", Type::kGauge, "Learning rate, at the last end of an epoch or decay step"},
            learning_rate_);
   if (progress_) {

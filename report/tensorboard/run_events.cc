@@ -17,17 +17,9 @@ using tensorboard::Summary;
 
 namespace {
 
-constexpr const char* kTrainingScalars[] = {"learning_rate",
-                                            "images_per_second",
-                                            "replica_distance",
-                                            "replica_spread",
-                                            "averaging_loss_gap",
-                                            "staleness_mean",
-                                            "staleness_max",
-                                            "objective",
-                                            "non_zeros",
-                                            "kkt_violation",
-                                            "step"};
+constexpr const char* kTrainingScalars[] = {
+    "learning_rate",  "images_per_second", "team",      "replica_distance", "replica_spread", "averaging_loss_gap",
+    "staleness_mean", "staleness_max",     "objective", "non_zeros",        "kkt_violation",  "step"};
 constexpr const char* kLearners = "learners";
 
 // A number of the line; none if the field is missing or null.

@@ -59,14 +59,17 @@ TEST_CASE("learners form one team if the job sets no size and libraries compute 
 }
 
 TEST_CASE("a team that the engine chooses changes no byte of the model", "[training]") {
-  const auto model_of = [](const std::string& learners) {
+  const auto train = [](const std::string& learners) {
     cuda_stand_in::reset();
     const TemporaryDirectory directory;
     jobs::RunContext context;
     context.output_directory = directory.path().string();
-    return jobs::train(job_of(kFew, learners), context).model_sha256;
+    return jobs::train(job_of(kFew, learners), context);
   };
-  CHECK(model_of("fixed: 4") == model_of("fixed: 4 team: 1"));
+  const jobs::RunSummary chosen = train("fixed: 4"), alone = train("fixed: 4 team: 1");
+  CHECK(chosen.model_sha256 == alone.model_sha256);
+  CHECK(chosen.largest_team == 4);
+  CHECK(alone.largest_team == 1);
 }
 
 }  // namespace arbalest::tests

@@ -81,6 +81,7 @@ TEST_CASE("prometheus: the file shows the present state of a run from its start 
   CHECK(run.value("arbalest_run_status", ",status=\"running\"") == 1.0);
   CHECK(run.value("arbalest_run_info", R"(,name="trial",model="",data="")") == 1.0);
   CHECK(run.value("arbalest_learners") == 3.0);
+  CHECK(run.value("arbalest_team") == 1.0);
   CHECK_FALSE(run.samples().contains("arbalest_train_loss{run=\"/runs/one\"}"));  // nothing is known yet
 
   run.file.on_progress({.epoch = 0.5,
@@ -96,7 +97,9 @@ TEST_CASE("prometheus: the file shows the present state of a run from its start 
 
   EpochRow row = some_row();
   row.learning_rate = 1e-5;
+  row.largest_team = 4;
   run.file.on_epoch(row);
+  CHECK(run.value("arbalest_team") == 4.0);
   CHECK(run.value("arbalest_epochs") == 1.0);
   CHECK(run.value("arbalest_test_accuracy") == 0.1 + 0.2);  // all 17 digits
   CHECK(run.value("arbalest_learning_rate") == 1e-5);

@@ -261,6 +261,17 @@ TEST_CASE("console: the result has accuracy, time to accuracy, throughput, learn
   }
 }
 
+TEST_CASE("console: start and result say in what teams learners train") {
+  Console console;
+  RunStart start = some_start();
+  RunSummary summary = some_summary();
+  start.largest_team = summary.largest_team = 4;
+  console.reporter.on_start(start);
+  CHECK_THAT(console.results.text() + console.messages.text(), ContainsSubstring(", in teams of 4; "));
+  console.reporter.on_finish(summary);
+  CHECK_THAT(console.results.text(), ContainsSubstring("1 on 'cpu:2', in teams of 4\n"));
+}
+
 TEST_CASE("console: says when the target was not reached, and why a run stopped early") {
   Console console;
   console.reporter.on_start(some_start());

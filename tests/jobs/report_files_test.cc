@@ -94,6 +94,20 @@ TEST_CASE("report: epoch rows and the summary have the documented names") {
   CHECK(summary["time_to_accuracy_seconds"].is_null());
 }
 
+TEST_CASE("report: start, rows and summary have the size of teams if there are any") {
+  RunStart start = some_start();
+  EpochRow row = some_row();
+  RunSummary summary = some_summary();
+  const auto check = [&](auto& of) {
+    CHECK_FALSE(to_json(of).contains("team"));
+    of.largest_team = 8;
+    CHECK(to_json(of).at("team") == 8);
+  };
+  check(start);
+  check(row);
+  check(summary);
+}
+
 TEST_CASE("report: rows, summary and evaluation have each metric that the model names") {
   const dataflow::Metrics metrics = tests::classifier_metrics(10, dataflow::AccuracyLayer({3}));
   RunStart start = some_start();

@@ -93,9 +93,12 @@ TEST_CASE("tensorboard: each epoch is a point of the training and the test curve
   RunDirectory run(directory / "run", "trial");
   run.on_start(some_start());
   run.on_epoch(row_at(1, 100));
-  run.on_epoch(row_at(2, 201));
+  EpochRow second = row_at(2, 201);
+  second.largest_team = 4;
+  run.on_epoch(second);
   const fs::path folder = directory / "run/tensorboard";
   const auto training = scalars_in(folder / "train");
+  CHECK(training.at("team") == std::vector<Point>{{201, 4.0F}});
   CHECK(training.at("loss") == std::vector<Point>{{100, 1.0F}, {201, 0.5F}});
   CHECK(training.at("accuracy") == std::vector<Point>{{100, 0.75F}, {201, 0.75F}});
   CHECK(training.at("learners") == std::vector<Point>{{100, 3.0F}, {201, 3.0F}});

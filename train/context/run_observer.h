@@ -46,6 +46,7 @@ struct RunStart {
   std::vector<std::string> devices = {};
   std::vector<int> learners_per_device;
   std::vector<LearnerStep> learner_steps = {};  // each number that the run has had until here
+  int largest_team = 1;                         // Session::largest_team()
   int team = 0;                                 // size of teams, if it is tuned while training
   bool is_tuned = false;                        // whether the number of learners is tuned while training
   std::string learning_rate = {};  // how its schedule starts anew: "cosine, anew at epoch 10"; "": it does not
@@ -104,6 +105,7 @@ struct EpochRow {
   double elapsed_seconds = 0.0;
   double learning_rate = 0.0;
   std::vector<int> learners_per_device;
+  int largest_team = 1;  // Session::largest_team()
   // sqrt(mean over learners of |w_j - z|^2) at the last averaging, and sqrt(mean over learners of |w_j - mean of w|^2).
   // None if nothing measures them: schemes without rounds average nothing, and a sparse model has no replicas.
   std::optional<double> replica_distance = {};
@@ -213,6 +215,7 @@ struct RunSummary {
   double images_per_second = 0.0;               // training examples / seconds of training
   int learners = 0;
   std::vector<int> learners_per_device;
+  int largest_team = 1;  // Session::largest_team()
   std::vector<std::string> devices;
   engine::Precision precision = engine::Precision::kFloat32;
   std::uint64_t seed = 0;

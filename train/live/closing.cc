@@ -47,6 +47,7 @@ void complete_summary(LiveRun& run) {
     summary.mini_batches = run.session->scheduler().batches();
     summary.examples = run.examples();
     summary.epochs_begun = run.epochs(run.examples());
+    summary.largest_team = run.session->largest_team();
   }
   summary.staleness = state.staleness;
   sma::add(summary.staleness, state.epoch.staleness);

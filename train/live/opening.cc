@@ -110,6 +110,7 @@ void announce_run(LiveRun& run) {
   start.kernels = run.session->kernel_choices();
   start.learners_per_device = run.summary.learners_per_device;
   start.learner_steps = run.state.learners;
+  start.largest_team = run.session->largest_team();
   start.team = run.state.team;
   start.elapsed_seconds = run.seconds();
   start.data_root = absolute(run.context.data_root);

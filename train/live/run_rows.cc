@@ -32,6 +32,7 @@ EpochRow epoch_row(const LiveRun& run, int epoch, double learning_rate, double e
                .elapsed_seconds = elapsed_seconds,
                .learning_rate = learning_rate,
                .learners_per_device = run.summary.learners_per_device,
+               .largest_team = run.session->largest_team(),
                .staleness = sums.staleness,
                .training_seconds = run.state.epoch_seconds,
                .evaluation_seconds = evaluation_seconds,

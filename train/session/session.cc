@@ -66,6 +66,12 @@ struct PoolData {
   const std::vector<dataflow::CachedData>& evaluation;
 };
 
+// `team`: the largest size of teams from then on; 0: as it is.
+void set_team(std::span<const std::unique_ptr<learners::LearnerPool>> pools, int team) {
+  if (team == 0) return;
+  for (const auto& pool : pools) pool->set_team(team);
+}
+
 // `team`: as PoolOptions::team.
 std::vector<std::unique_ptr<learners::LearnerPool>> make_pools_of(
     int team, const JobOptions& job, std::span<const std::unique_ptr<engine::Device>> devices, const PoolData& data,
@@ -287,6 +293,14 @@ std::int64_t Session::learner_bytes() const {
   return bytes;
 }
 
+int Session::largest_team() const {
+  int largest = 1;
+  for (const auto& pool : pools_) {
+    for (const auto& team : pool->teams()) largest = std::max(largest, static_cast<int>(team->size()));
+  }
+  return largest;
+}
+
 void Session::prepare(std::span<const int> learners_per_device, int team) {
   for (std::size_t d = 0; d < pools_.size(); ++d) pools_[d]->keep(learners_per_device[d], team);
   try {
@@ -297,18 +311,13 @@ void Session::prepare(std::span<const int> learners_per_device, int team) {
   }
 }
 
-void Session::set_team(int team) {
-  if (team == 0) return;
-  for (const auto& pool : pools_) pool->set_team(team);
-}
-
 void Session::resize(std::span<const int> learners_per_device, int team) {
-  set_team(team);
+  set_team(pools_, team);
   scheduler_->resize(learners_per_device);
 }
 
 void Session::change_teams(int team) {
-  set_team(team);
+  set_team(pools_, team);
   scheduler_->change_teams();
 }
 
@@ -331,7 +340,7 @@ void Session::switch_to(const SynchronizationSwitch& to) {
 void Session::restore(const scheduler::TrainingState& state, const sma::Options& synchronization,
                       scheduler::RateScaling scaling, std::span<const int> learners_per_device, int team) {
   prepare(learners_per_device, team);
-  set_team(team);
+  set_team(pools_, team);
   scheduler_->restore(state, synchronization, scaling, learners_per_device);
   release_idle();
   training_ring_->restart(state.batches);

@@ -84,6 +84,8 @@ class Session {
   void limit_threads(int most);
   // Memory of their devices that the present learners take.
   std::int64_t learner_bytes() const;
+  // The most learners that a team of this process has now; 1: they have streams of their own.
+  int largest_team() const;
   // The largest number of learners that each device may get; memory allows no more.
   int learner_ceiling() const noexcept { return learner_ceiling_; }
   // MemoryEstimate::most_at_once() of a job that tunes the size of teams; 0: it does not, or a device takes none.
@@ -105,7 +107,6 @@ class Session {
   std::int64_t parameters() const { return pools_.front()->training_plan().parameters().parameters(); }
 
  private:
-  void set_team(int team);
   // Makes the pools, with one layout of parameters and one choice of kernels in all processes. A call of World's
   // operations.
   void make_shared_pools(const JobOptions& job, std::span<const engine::ExchangeMember> places,
