@@ -2,6 +2,12 @@
 
 #include <sys/utsname.h>
 
+#include <array>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 #include <google/protobuf/stubs/common.h>
 #include <openssl/crypto.h>
@@ -10,11 +16,13 @@
 #include <CLI/Version.hpp>
 
 #include "engine/backends/devices.h"
+#include "engine/backends/precision_note.h"
 #include "engine/backends/versions.h"
 #include "engine/host/cgroup.h"
 #include "engine/host/topology.h"
 #include "messages/source_commit.h"
 #include "report/json.h"
+#include "train/session/bfloat16_speed.h"
 
 namespace arbalest::cli {
 
@@ -54,14 +62,34 @@ std::string operating_system() {
   return uname(&names) == 0 ? fmt::format("{} {} {}", names.sysname, names.release, names.machine) : "unknown";
 }
 
+constexpr std::array kPrecisions = {engine::Precision::kFloat32, engine::Precision::kTensorFloat32,
+                                    engine::Precision::kBFloat16};
+
 // The values of training.precision that the device supports.
 ordered_json precisions_of(const engine::DeviceSpec& device) {
-  using engine::Precision;
   ordered_json names = ordered_json::array();
-  for (const Precision precision : {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBFloat16}) {
+  for (const engine::Precision precision : kPrecisions) {
     if (engine::precision_problem(device, precision).empty()) names.push_back(to_string(precision));
   }
   return names;
+}
+
+ordered_json precision_notes_of(const engine::DeviceSpec& device) {
+  ordered_json notes = ordered_json::object();
+  const std::vector<std::string> sets = engine::instruction_sets_in_force();
+  for (const engine::Precision precision : kPrecisions) {
+    notes[to_string(precision)] = engine::precision_note(device, precision, sets);
+  }
+  return notes;
+}
+
+// Measures how fast the CPU trains in BF16, as a multiple of FP32's speed; empty if it has no BF16.
+ordered_json bfloat16_speed() {
+  ordered_json speeds = ordered_json::object();
+  for (const jobs::BFloat16Speed& speed : jobs::measure_bfloat16_speed()) {
+    speeds[speed.model] = std::round(100.0 * speed.ratio) / 100.0;
+  }
+  return speeds;
 }
 
 }  // namespace
@@ -95,14 +123,17 @@ ordered_json device_report(const engine::CudaMachine& gpus) {
                       {"compute_capability", fmt::format("{}.{}", gpu.major, gpu.minor)},
                       {"multiprocessors", gpu.multiprocessors},
                       {"memory_bytes", gpu.memory},
-                      {"precisions", precisions_of({name, {}, gpu.ordinal})}});
+                      {"precisions", precisions_of({name, {}, gpu.ordinal})},
+                      {"precision_notes", precision_notes_of({name, {}, gpu.ordinal})}});
   }
   report.push_back({{"name", "cpu"},
                     {"processor", engine::host::processor_name()},
                     {"cores", engine::host::allowed_cores()},
                     {"usable_cores", engine::host::usable_cores()},
                     {"available_memory_bytes", engine::host::available_memory_bytes()},
-                    {"precisions", precisions_of({"cpu", {}, -1})}});
+                    {"precisions", precisions_of({"cpu", {}, -1})},
+                    {"precision_notes", precision_notes_of({"cpu", {}, -1})}});
+  if (ordered_json speed = bfloat16_speed(); !speed.empty()) report.back()["bf16_speed_over_fp32"] = std::move(speed);
   return report;
 }
 

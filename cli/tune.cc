@@ -20,6 +20,7 @@
 #include "study/bench/bench_plan.h"
 #include "study/seed_list.h"
 #include "study/tune_report.h"
+#include "train/session/settled_precision.h"
 
 namespace arbalest::cli {
 
@@ -142,12 +143,13 @@ void print_where(const std::filesystem::path& directory) {
   print_note(fmt::format("kept in '{}': {}, {}\n", directory.string(), kJson, kPicture));
 }
 
-int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
-  jobs::AccuracyStudyOptions options{.target = target_of(arguments, job), .every_count = arguments.sweep};
+int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& read, jobs::RunContext context) {
+  jobs::AccuracyStudyOptions options{.target = target_of(arguments, read), .every_count = arguments.sweep};
   if (!arguments.seeds.empty()) options.seeds = jobs::parse_seeds(arguments.seeds);
-  const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
+  const jobs::OutputDirectory directory(arguments.output, "tune-" + read.name);
   check_is_free(directory.path());
   context.stop_signal = &catch_stop_signals("arbalest: stopped at once; nothing more is kept\n");
+  const jobs::JobOptions job = jobs::with_settled_precision(read, context.device_options, note);
   const jobs::AccuracyStudy study = jobs::study_accuracy(job, context, options, note);
   print(study, arguments);  // first, so that a full disk does not lose it
   save(study, directory.path());
@@ -156,16 +158,17 @@ int tune_accuracy(const TuneArguments& arguments, const jobs::JobOptions& job, j
   return study.reached ? kOk : kTargetNotReached;
 }
 
-int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& job, jobs::RunContext context) {
+int tune_throughput(const TuneArguments& arguments, const jobs::JobOptions& read, jobs::RunContext context) {
   if (arguments.target) {
     engine::fail(engine::ErrorKind::kUsage, "--target is for --objective {}", kTimeToAccuracy);
   }
   if (!arguments.seeds.empty()) {
     engine::fail(engine::ErrorKind::kUsage, "--seeds is for --objective {}", kTimeToAccuracy);
   }
-  const jobs::OutputDirectory directory(arguments.output, "tune-" + job.name);
+  const jobs::OutputDirectory directory(arguments.output, "tune-" + read.name);
   check_is_free(directory.path());
   context.stop_signal = &catch_stop_signals("arbalest: stopped at once; nothing more is kept\n");
+  const jobs::JobOptions job = jobs::with_settled_precision(read, context.device_options, note);
   std::optional<jobs::TuneResult> found;
   const auto keep = [&](const jobs::TuneResult& result) {
     const bool is_remembered = found && found->chosen == result.chosen && jobs::may_be_remembered(*found);

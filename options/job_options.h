@@ -113,6 +113,8 @@ struct TrainingOptions {
   std::optional<double> max_minutes = {};      // of training
   std::uint64_t seed = 1;
   engine::Precision precision = engine::Precision::kFloat32;
+  bool chooses_precision = false;  // AUTO: a new run settles the precision (train/session/settled_precision.h), which
+                                   // is FP32 until then
   engine::KernelSelection kernels = engine::KernelSelection::kTimed;  // of GPUs
   bool reestimates_statistics = true;  // whether batch normalization's statistics are re-estimated for the central
                                        // model

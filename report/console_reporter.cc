@@ -78,6 +78,7 @@ std::string start_text(const RunStart& start) {
                    teams_text(start.largest_team),
                    start.learners_change.empty() ? "" : fmt::format(" ({})", start.learners_change), work_text(start))},
       {"stop", stop}};
+  if (!start.precision_choice.empty()) rows.insert(rows.end() - 1, {"precision", start.precision_choice});
   if (!start.learning_rate.empty()) rows.insert(rows.end() - 1, {"learning rate", start.learning_rate});
   if (!start.classes.empty()) rows.insert(rows.begin() + 3, {"classes", start.classes});
   if (!start.weights.empty()) rows.insert(rows.begin() + 2, {"weights", start.weights});

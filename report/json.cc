@@ -125,6 +125,7 @@ ordered_json to_json(const RunStart& start) {
   }
   if (start.largest_team > 1) row["team"] = start.largest_team;
   if (!start.weights.empty()) row["weights"] = start.weights;
+  if (!start.precision_choice.empty()) row["precision_choice"] = start.precision_choice;
   return row;
 }
 

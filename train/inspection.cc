@@ -113,6 +113,9 @@ Inspection inspect(const JobOptions& job, engine::KernelSelection kernels) {
   Inspection result;
   result.batch_size = job.training.batch_size;
   result.precision = job.training.precision;
+  if (job.training.chooses_precision) {
+    result.warnings.emplace_back("precision AUTO is settled when a run begins; this report is about FP32");
+  }
   describe_layers(training, result);
   result.weight_bytes = training.parameters().elements() * signed_bytes(sizeof(float));
   result.arena_bytes = signed_bytes(training.arena_bytes());

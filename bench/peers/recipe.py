@@ -23,7 +23,7 @@ class Recipe:
     batch: int  # examples per step and rank
     max_epochs: int
     target: float  # None: the job has no target
-    precision: str  # "FP32", "TF32" or "BF16"; None: the job names none, so each side uses its fastest
+    precision: str  # "FP32", "TF32" or "BF16"; None: the job names none or AUTO, so each side uses its fastest
     batch_norm_examples: (
         int  # examples for estimating the average's batch norm statistics, as Arbalest does for z
     )
@@ -66,6 +66,7 @@ def recipe_of(text, max_epochs=None):
     training.take("kernels")  # a peer has kernels of its own
     dataset, padding, flip, validation = data_of(data)
     batch = training.take("batch_size")
+    precision = training.take_one_of("precision", (None, "FP32", "TF32", "BF16", "AUTO"))
     training.take_one_of("batch_norm_statistics", (None, "REESTIMATED"))
     training.take_one_of("on_divergence", (None, "STOP"))  # a peer does not go back
     recipe = Recipe(
@@ -78,7 +79,7 @@ def recipe_of(text, max_epochs=None):
         batch=batch,
         max_epochs=max_epochs,
         target=training.take("target_accuracy"),
-        precision=training.take_one_of("precision", (None, "FP32", "TF32", "BF16")),
+        precision=None if precision == "AUTO" else precision,
         batch_norm_examples=training.take("batch_norm_examples", 2048),
         average_epochs=training.take("moving_average_epochs", 0.0) or AVERAGE_EPOCHS,
         momentum=sgd.take("momentum", 0.0),

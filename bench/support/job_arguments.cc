@@ -1,13 +1,19 @@
 #include "bench/support/job_arguments.h"
 
+#include <cstdio>
+
+#include <fmt/format.h>
+
 #include "options/loading/load_job.h"
+#include "train/session/settled_precision.h"
 
 namespace arbalest::bench {
 
 jobs::JobOptions JobArguments::load(const std::vector<std::string>& changes) const {
   std::vector<std::string> all = overrides;
   all.insert(all.end(), changes.begin(), changes.end());
-  return jobs::load_job(file, all);
+  return jobs::with_settled_precision(jobs::load_job(file, all), {},
+                                      [](const std::string& line) { fmt::print(stderr, "{}\n", line); });
 }
 
 void add_job(CLI::App& app, JobArguments& job) {

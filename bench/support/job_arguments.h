@@ -15,7 +15,8 @@ struct JobArguments {
   std::string data_root = "data";
   std::vector<std::string> overrides = {};  // --set options, for all contenders
 
-  // Loads the job with additional changes of a benchmark or of one of its contenders. Throws like jobs::load_job.
+  // Loads the job with additional changes of a benchmark or of one of its contenders; with precision AUTO, it
+  // gets the precision that a trial finds faster. Throws like jobs::load_job.
   jobs::JobOptions load(const std::vector<std::string>& changes = {}) const;
 };
 

@@ -9,6 +9,7 @@
 
 #include "arbalest/v1/job.pb.h"
 #include "checkpoint/job/saved_job.h"
+#include "options/loading/job_reader.h"
 #include "options/readers/epoch_defaults.h"
 
 namespace arbalest::jobs {
@@ -92,6 +93,9 @@ std::vector<std::string> continuation(const std::string& saved_text, const RunSt
   const v1::Job now = parse_saved_job(job.resolved_text);
   const int max_epochs = job.training.max_epochs;
   std::vector<std::string> settings;
+  if (job.training.chooses_precision) {
+    settings.push_back(fmt::format("training.precision={}", to_string(from_proto(saved.training().precision()))));
+  }
   const bool is_longer = max_epochs > saved.training().max_epochs();
   if (is_longer && names_same_restarts(saved.learning_rate(), now.learning_rate())) {
     add_restarts(saved, state, max_epochs, settings);

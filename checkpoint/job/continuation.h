@@ -1,5 +1,6 @@
-// A run that goes on with another training.max_epochs keeps what its job left to defaults that follow from it. A
-// schedule of the learning rate that was planned up to the former end starts anew there.
+// A run that goes on keeps the precision that it has chosen. With another training.max_epochs it keeps what its job
+// left to defaults that follow from it. A schedule of the learning rate that was planned up to the former end starts
+// anew there.
 #pragma once
 
 #include <string>
@@ -14,6 +15,7 @@ namespace arbalest::jobs {
 // checkpoint in this state; none if it can stay as it is. They say all that the run has kept or got, so a new run of
 // the job with these settings trains to the same bytes:
 //   - A field that the job leaves out, and whose default follows from training.max_epochs, has the checkpoint's value.
+//   - A job with precision AUTO has the checkpoint's precision.
 //   - If the schedule of the learning rate has an end (polynomial, cosine, one_cycle) that was not before the
 //     checkpoint's training.max_epochs and comes before that of the job, there is a restart at that end, which takes
 //     the epochs that were added. A job that names other restarts than the checkpoint has gets none.

@@ -108,6 +108,9 @@ JobOptions load_for_evaluation(const std::string& path, std::span<const std::str
   const std::vector<std::string> without_momentum = {"optimizer={sgd {}}"};
   JobOptions job =
       names.empty() ? parse_job(source, without_momentum) : on_devices(source, written, names, !precision.empty());
+  if (job.training.chooses_precision) {
+    warnings.emplace_back("precision AUTO is settled when a run begins; this job has no run, so it computes in FP32");
+  }
   job.warnings = std::move(warnings);  // the job's own warnings concern training
   return job;
 }

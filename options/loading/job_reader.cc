@@ -90,6 +90,7 @@ class JobReader {
                          .target_accuracy = std::nullopt,
                          .seed = training.seed(),
                          .precision = jobs::from_proto(training.precision()),
+                         .chooses_precision = training.precision() == v1::Training::AUTO,
                          .kernels = training.kernels() == v1::Training::FIXED ? engine::KernelSelection::kFixed
                                                                               : engine::KernelSelection::kTimed,
                          .reestimates_statistics = training.batch_norm_statistics() == v1::Training::REESTIMATED,
@@ -136,6 +137,11 @@ class JobReader {
   }
 
   void read_precision() {
+    if (options_.training.chooses_precision && options_.training.kernels == engine::KernelSelection::kFixed) {
+      issues_.add("training.precision",
+                  "precision AUTO times training steps, and kernels FIXED times nothing; name a precision, such as "
+                  "BF16, or leave kernels out");
+    }
     for (const engine::DeviceSpec& device : options_.devices) {
       const std::string problem = engine::precision_problem(device, options_.training.precision);
       if (problem.empty()) continue;

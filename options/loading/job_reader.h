@@ -16,6 +16,7 @@ namespace arbalest::jobs {
 JobOptions read_job(v1::Job& job, const RunShape& shape, dataflow::FieldIssues& issues);
 
 v1::Training::Precision to_proto(engine::Precision precision);
+// AUTO is FP32 (TrainingOptions::chooses_precision).
 engine::Precision from_proto(v1::Training::Precision precision);
 
 }  // namespace arbalest::jobs

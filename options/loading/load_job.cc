@@ -13,6 +13,7 @@
 #include "dataflow/models/model_reader.h"
 #include "dataflow/models/zoo/zoo.h"
 #include "engine/base/error.h"
+#include "options/loading/job_reader.h"
 #include "options/loading/parsed_job.h"
 #include "options/readers/team_check.h"
 #include "options/text/overrides.h"
@@ -107,6 +108,14 @@ JobOptions with_learners(const JobOptions& job, int per_device, const std::strin
   changed.warnings = job.warnings;  // they name places in the user's text, and trials before the learners
   changed.warnings.insert(changed.warnings.begin(), why);
   return changed;
+}
+
+void set_precision(JobOptions& job, engine::Precision precision) {
+  job.training.precision = precision;
+  job.training.chooses_precision = false;
+  v1::Job written = ParsedJob(SourceText(job.name, job.resolved_text)).written();
+  written.mutable_training()->set_precision(to_proto(precision));
+  job.resolved_text = kJobHeader + print_text(written);
 }
 
 std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule, int team) {

@@ -33,6 +33,9 @@ std::string expand_job(const SourceText& source, std::span<const std::string> ov
 // before the job's warnings. What a run has changed in the job stays.
 JobOptions with_learners(const JobOptions& job, int per_device, const std::string& why);
 
+// Gives a job with precision AUTO the precision that was chosen, in its text, too.
+void set_precision(JobOptions& job, engine::Precision precision);
+
 // Returns the text of a job (JobOptions::resolved_text) whose learners follow `schedule`, which begins at mini-batch 0,
 // in teams of up to `team`; 0: as the job says.
 std::string with_schedule(const std::string& job_text, std::span<const LearnerStep> schedule, int team = 0);

@@ -48,7 +48,7 @@ class Recipes(unittest.TestCase):
             ("mnist {}", "mnist {} normalization { mean: 0.5 }", "own mean only"),
             ("mnist {}", 'mnist { directory: "other" }', "data.mnist.directory: other"),
             ("lenet {}", "lenet { batch_norm: true }", "model.zoo.lenet.batch_norm: true; they know false"),
-            ("seed: 1", "precision: FP16", "training.precision: FP16; they know FP32, TF32, BF16"),
+            ("seed: 1", "precision: FP16", "training.precision: FP16; they know FP32, TF32, BF16, AUTO"),
             ("seed: 1", "batch_norm_statistics: AVERAGED", "training.batch_norm_statistics: AVERAGED"),
             ("name:", "initialize { } name:", "do not know initialize"),
             ("{ batch_size: 32", "{ batch_size: 32 batch_size: 64", "training.batch_size is there 2 times"),
@@ -101,6 +101,7 @@ class Recipes(unittest.TestCase):
 
     def test_the_precision_is_the_jobs_or_open(self):
         self.assertIsNone(recipe_of(JOB).precision)
+        self.assertIsNone(recipe_of(JOB.replace("seed: 1", "precision: AUTO")).precision)
         for precision in ("FP32", "BF16", "TF32"):
             self.assertEqual(recipe_of(JOB.replace("seed: 1", f"precision: {precision}")).precision, precision)
 

@@ -10,12 +10,14 @@ namespace {
 
 using nlohmann::json;
 
-json precisions(const Program& program) {
+json cpu_of(const Program& program) {
   for (const json& device : json::parse(program.run({"devices", "--json"}).out)) {
-    if (device["name"] == "cpu") return device["precisions"];
+    if (device["name"] == "cpu") return device;
   }
   return {};
 }
+
+json precisions(const Program& program) { return cpu_of(program)["precisions"]; }
 
 bool has_bfloat16() {
   const json report = json::parse(Program().run({"env", "--json"}).out);
@@ -26,6 +28,25 @@ bool has_bfloat16() {
 }
 
 }  // namespace
+
+TEST_CASE("instruction sets: devices say what each precision brings, and measure BF16 where it may be used") {
+  const json here = cpu_of(Program());
+  for (const char* name : {"FP32", "TF32", "BF16"}) {
+    CHECK_FALSE(here["precision_notes"][name].get<std::string>().empty());
+  }
+  CHECK(here.contains("bf16_speed_over_fp32") == has_bfloat16());
+  if (has_bfloat16()) {
+    CHECK(here["bf16_speed_over_fp32"].size() == 2);
+    for (const json& ratio : here["bf16_speed_over_fp32"]) CHECK(ratio > 0.0);
+  }
+  Program limited;
+  limited.set_environment("ONEDNN_MAX_CPU_ISA=AVX2");
+  const json without = cpu_of(limited);
+  CHECK(without["precision_notes"]["FP32"].get<std::string>().starts_with("multiply-adds of AVX2"));
+  CHECK(without["precision_notes"]["BF16"].get<std::string>().starts_with("not available"));
+  CHECK_FALSE(without.contains("bf16_speed_over_fp32"));
+  CHECK_THAT(limited.run({"devices"}).out, ContainsSubstring("\n  BF16: not available"));
+}
 
 TEST_CASE("instruction sets: a limit takes BF16 away, a job that asks for it is refused at its line, and FP32 trains") {
   const bool has = has_bfloat16();

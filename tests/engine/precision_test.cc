@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/backends/devices.h"
+#include "engine/backends/precision_note.h"
 #include "tests/support/catch.h"
 
 namespace arbalest::tests {
@@ -30,6 +31,22 @@ TEST_CASE("a CPU supports FP32, BF16 if it has the instructions, and never TF32"
   for (const Precision precision : {Precision::kFloat32, Precision::kTensorFloat32, Precision::kBFloat16}) {
     CHECK(precision_problem({"cuda:0", {}, 0}, precision, {}).empty());
     CHECK(precision_problem(cpu, precision) == precision_problem(cpu, precision, engine::instruction_sets_in_force()));
+  }
+}
+
+TEST_CASE("the note of a precision names the instructions that are in force") {
+  const DeviceSpec cpu{"cpu", {}};
+  const auto note = [&](Precision precision, const std::vector<std::string>& sets) {
+    return engine::precision_note(cpu, precision, sets);
+  };
+  CHECK(note(Precision::kFloat32, {"avx2"}).starts_with("multiply-adds of AVX2;"));
+  CHECK(note(Precision::kFloat32, {"avx2", "avx512f"}).starts_with("multiply-adds of AVX-512;"));
+  CHECK(note(Precision::kTensorFloat32, {"avx2"}).starts_with("not available"));
+  CHECK(note(Precision::kBFloat16, {"avx2", "avx512f"}).starts_with("not available: it needs avx512_bf16"));
+  CHECK(note(Precision::kBFloat16, {"avx512f", "avx512_bf16"}).starts_with("dot products of avx512_bf16"));
+  CHECK(note(Precision::kBFloat16, {"avx512f", "avx512_bf16", "amx_bf16"}).starts_with("AMX tiles"));
+  for (const Precision precision : {Precision::kTensorFloat32, Precision::kBFloat16}) {
+    CHECK(engine::precision_note({"cuda:0", {}, 0}, precision, {}).starts_with("tensor cores"));
   }
 }
 

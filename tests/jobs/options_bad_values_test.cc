@@ -203,7 +203,7 @@ TEST_CASE("enum values that are unknown or UNSPECIFIED are refused") {
 }
 
 TEST_CASE("a precision that is unknown, or not supported by the job's devices, is refused") {
-  const std::string values = "is not a value of precision (values: FP32, TF32, BF16)";
+  const std::string values = "is not a value of precision (values: FP32, TF32, BF16, AUTO)";
   check_bad_values({
       {"max_epochs: 10", "precision: 9", "4:27: error: '9' " + values},
       {"max_epochs: 10", "precision: PRECISION_UNSPECIFIED", "4:27: error: 'PRECISION_UNSPECIFIED' " + values},
@@ -217,6 +217,19 @@ TEST_CASE("a precision that is unknown, or not supported by the job's devices, i
   CHECK_THAT(
       refusal(std::string(kGoodJob) + "devices: 'cpu'\n", {"training.precision=TF32"}, engine::ErrorKind::kUsage),
       ContainsSubstring("--set training.precision=TF32: error: precision TF32 needs a GPU"));
+}
+
+TEST_CASE("a precision that is chosen by time is refused with kernels that time nothing") {
+  const std::string reason =
+      "error: precision AUTO times training steps, and kernels FIXED times nothing; name a precision, such as BF16, or "
+      "leave kernels out";
+  check_bad_values({{"max_epochs: 10", "kernels: FIXED precision: AUTO", "4:42: " + reason}});
+  CHECK_THAT(
+      refusal(changed("max_epochs: 10", "precision: AUTO"), {"training.kernels=FIXED"}, engine::ErrorKind::kUsage),
+      ContainsSubstring("--set training.kernels=FIXED: " + reason));
+  CHECK_THAT(
+      refusal(changed("max_epochs: 10", "kernels: FIXED"), {"training.precision=AUTO"}, engine::ErrorKind::kUsage),
+      ContainsSubstring("--set training.precision=AUTO: " + reason));
 }
 
 TEST_CASE("text that cannot name a file is refused") {

@@ -50,6 +50,13 @@ TEST_CASE("a run whose devices are missing here is evaluated on this machine's, 
   }
 }
 
+TEST_CASE("a job whose precision no run has settled is evaluated in FP32, which a note says") {
+  const JobOptions job = SavedJob(changed("max_epochs: 10", "precision: AUTO")).load({"cpu"});
+  CHECK(job.training.precision == engine::Precision::kFloat32);
+  REQUIRE(job.warnings.size() == 1);
+  CHECK_THAT(job.warnings[0], ContainsSubstring("precision AUTO") && ContainsSubstring("computes in FP32"));
+}
+
 TEST_CASE("a run that trained in teams is evaluated on devices without them") {
   std::string text = on("cuda:4096");
   text.replace(text.find("fixed: 2"), std::string("fixed: 2").size(), "fixed: 8 team: 4");

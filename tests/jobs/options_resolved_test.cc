@@ -345,6 +345,21 @@ TEST_CASE("every model of the zoo equals its list of layers") {
   }
 }
 
+TEST_CASE("a precision that a run chooses is AUTO in the job's text until it is set, which changes nothing else") {
+  JobOptions job = parse(kShortest, {"training.precision=AUTO"});
+  CHECK(job.training.chooses_precision);
+  CHECK(job.training.precision == engine::Precision::kFloat32);
+  CHECK_THAT(job.resolved_text, ContainsSubstring(" precision: AUTO\n"));
+  for (const auto precision : {engine::Precision::kFloat32, engine::Precision::kBFloat16}) {
+    set_precision(job, precision);
+    CHECK_FALSE(job.training.chooses_precision);
+    CHECK(job.training.precision == precision);
+    std::string expected = parse(kShortest, {"training.precision=FP32"}).resolved_text;
+    if (precision == engine::Precision::kBFloat16) expected.replace(expected.find("FP32"), 4, "BF16");
+    CHECK(job.resolved_text == expected);
+  }
+}
+
 TEST_CASE("valid settings that may surprise give warnings") {
   const auto warnings = [](const std::vector<std::string>& overrides) {
     std::string text;

@@ -122,6 +122,14 @@ class UnlikeHosts(ProcessCase):
         self.run_of("pushes", [1], *scheme)
         self.assertLess(self.distance("pushes-like", "pushes"), 1e-3)
 
+    def test_a_precision_that_is_chosen_suits_all_hosts(self):
+        for limited in ([1], [0]):
+            output = f"precision{limited[0]}"
+            self.run_of(output, limited, "--set", "training.precision=AUTO")
+            self.assertIn("precision: FP32", (self.root / output / "job.txtpb").read_text())
+            begun = json.loads((self.root / output / "metrics.jsonl").read_text().splitlines()[0])
+            self.assertRegex(begun["precision_choice"], f"^AUTO took FP32: rank {limited[0]} on .* has no BF16$")
+
     def test_a_run_goes_on_on_other_hosts(self):
         job = ["--set", "synchronization.s_sgd={}"]
         self.run_of("whole", [], *job, "--set", "training.max_epochs=2")

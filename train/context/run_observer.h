@@ -55,6 +55,7 @@ struct RunStart {
   std::int64_t batch_size = 0;     // per learner
   std::string scheme = {};         // of a sparse model: how learners work together; "": on mini-batches
   engine::Precision precision = engine::Precision::kFloat32;
+  std::string precision_choice = {};               // what precision AUTO took, and why; "": the job names a precision
   std::vector<engine::KernelChoice> kernels = {};  // that the GPUs of the run take
   int max_epochs = 0;
   std::optional<double> target_accuracy;

@@ -85,6 +85,7 @@ struct LiveRun {
   Metadata metadata;                 // of the model's files: its description; on rank 0, from open_run() on
   std::string classes_text;          // one line: which class has which folder and name; "": classes are just numbers
   std::string weights_text;          // one line about the saved weights that the run starts from; "": none
+  std::string precision_text;        // one line: what precision AUTO took, and why; "": the job names a precision
   std::unique_ptr<Session> session;  // null until open_run()
 
  private:

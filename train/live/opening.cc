@@ -14,7 +14,7 @@
 #include "train/live/run_start.h"
 #include "train/processes/shared_data.h"
 #include "train/processes/shared_results.h"
-#include "train/session/precision_trial.h"
+#include "train/session/settled_precision.h"
 #include "train/weights/describe_model.h"
 #include "train/weights/initial_weights.h"
 
@@ -35,6 +35,15 @@ engine::DeviceOptions device_options_of(const LiveRun& run) {
   return options;
 }
 
+// The kernels that its trial has chosen become recorded ones.
+void settle_precision_of(LiveRun& run, engine::DeviceOptions& options) {
+  SettledPrecision settled = settle_precision(run.job, options, run.world);
+  run.precision_text = std::move(settled.text);
+  run.summary.precision = run.job.training.precision;
+  options.recorded_kernels.insert(options.recorded_kernels.end(), std::make_move_iterator(settled.kernels.begin()),
+                                  std::make_move_iterator(settled.kernels.end()));
+}
+
 }  // namespace
 
 void open_run(LiveRun& run) {
@@ -50,13 +59,7 @@ void open_run(LiveRun& run) {
     take_pixel_rules(*context.resumed, run.job);
   }
   engine::DeviceOptions options = device_options_of(run);
-  together(run.world, [&] {
-    if (!is_new || !run.leads()) return;
-    PrecisionTrial trial = try_precision(run.job, options);
-    if (trial.warning) run.job.warnings.push_back(std::move(*trial.warning));
-    options.recorded_kernels.insert(options.recorded_kernels.end(), std::make_move_iterator(trial.kernels.begin()),
-                                    std::make_move_iterator(trial.kernels.end()));
-  });
+  if (is_new) settle_precision_of(run, options);
   run.session = open_session(run.job, context.data_root, options, Session::Input::kResident, context.world);
   Session& session = *run.session;
   require_same_data(run.world, session.training_data());
@@ -117,6 +120,7 @@ void announce_run(LiveRun& run) {
   start.output_directory = run.context.output_directory;
   start.resumed = run.resumed;
   start.weights = run.weights_text;
+  start.precision_choice = run.precision_text;
   start.classes = run.classes_text;
   run.notify(&RunObserver::on_start, start);
 }

@@ -127,6 +127,7 @@ Session::Session(const JobOptions& job, const std::string& data_root, const engi
                  Input input, engine::process::World* world)
     : host_pool_(engine::host::usable_cores()) {
   engine::process::World& processes = world == nullptr ? alone_ : *world;
+  ARBALEST_CHECK(!job.training.chooses_precision);
   together(processes, [&] {
     engine::DeviceOptions options = device_options;
     options.kernels = job.training.kernels;

@@ -46,9 +46,9 @@ class Session {
     kRing       // mini-batches are always copied through rings
   };
 
-  // Throws DoesNotFit, and kOutOfMemory if an allocation fails although the estimate fits. `world`: the processes of
-  // the run, which all open a session; null: this process alone. The job says how the devices choose kernels; a run
-  // with recorded choices passes them in `device_options`.
+  // The job names its precision (settled_precision.h). Throws DoesNotFit, and kOutOfMemory if an allocation fails
+  // although the estimate fits. `world`: the processes of the run, which all open a session; null: this process alone.
+  // The job says how the devices choose kernels; a run with recorded choices passes them in `device_options`.
   Session(const JobOptions& job, const std::string& data_root, const engine::DeviceOptions& device_options,
           Input input = Input::kResident, engine::process::World* world = nullptr);
 
