@@ -1,4 +1,4 @@
-"""Compares Arbalest with PyTorch and TensorFlow (bench/compare.sh); options and exit codes are in
+"""Compares Arbalest with PyTorch, TensorFlow and JAX (bench/compare.sh); options and exit codes are in
 comparison/options.py."""
 
 import datetime

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares Arbalest with PyTorch and TensorFlow on this machine: speed in turns, and time to an accuracy (see
+# Compares Arbalest with PyTorch, TensorFlow and JAX on this machine: speed in turns, and time to an accuracy (see
 # compare.py --help).
 #
 #   bench/peers/environment.sh build/peers && bench/compare.sh [--quick] [--model lenet]... [--seeds 1..3] [--output DIR]

@@ -2,7 +2,7 @@
 
 from comparison import machine
 from comparison.contenders import Peer, readable
-from comparison.options import JOBS, ROOT, TENSORFLOW_MODELS, pick_options
+from comparison.options import JOBS, MODELS_OF, ROOT, pick_options
 from comparison.pairing import reached
 from peers.command_line import say
 from peers.job_file import JobError
@@ -17,8 +17,8 @@ class Choosing:
         self.model, self.entry = model, entry
 
     def contenders(self):
-        """Returns PyTorch's best, its upper bound, and TensorFlow's best, and each of them with its best mini-batch, if
-        they exist. In quick mode these are PyTorch's two best."""
+        """Returns the best of PyTorch, TensorFlow and JAX, their upper bounds, and each of the best with its best
+        mini-batch, if they exist. In quick mode these are PyTorch's two best."""
         comparison, model = self.comparison, self.model
         if comparison.python is None:
             comparison.skip(
@@ -33,15 +33,21 @@ class Choosing:
         found = []
         if self.has("torch"):
             found += self.of(self.peer("PyTorch", "pytorch_peer.py", "--device", self.arguments.device))
-        if model in TENSORFLOW_MODELS:
-            if self.arguments.device == "cuda":
-                comparison.skip(f"{model}: TensorFlow: on CPUs only")
-            elif self.arguments.quick or self.arguments.arrangement:
-                why = "not in quick mode" if self.arguments.quick else "--arrangement is PyTorch's"
-                comparison.skip(f"{model}: TensorFlow: {why}")
-            elif self.has("tensorflow"):
-                found += self.of(self.peer("TensorFlow", "tensorflow_peer.py"))
+        for name in (name for name, models in MODELS_OF.items() if model in models):
+            module = name.lower()
+            if reason := self.reason_against_others():
+                comparison.skip(f"{model}: {name}: {reason}")
+            elif self.has(module):
+                found += self.of(self.peer(name, f"{module}_peer.py"))
         return found
+
+    def reason_against_others(self):
+        """Returns why only PyTorch competes, or None."""
+        if self.arguments.device == "cuda":
+            return "on CPUs only"
+        if self.arguments.quick:
+            return "not in quick mode"
+        return "--arrangement is PyTorch's" if self.arguments.arrangement else None
 
     def has(self, module):
         if machine.has_module(self.comparison.python, module):

@@ -45,7 +45,7 @@ def last_line(path):
 
 def versions_of(answer):
     """Returns the versions that a peer has reported, for a page."""
-    names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "python": "Python"}
+    names = {"pytorch": "PyTorch", "tensorflow": "TensorFlow", "jax": "JAX", "python": "Python"}
     versions = {name: answer[key] for key, name in names.items() if key in answer}
     if answer.get("one_dnn"):
         versions["PyTorch"] += f" (oneDNN {answer['one_dnn']})"

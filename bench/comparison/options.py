@@ -14,15 +14,15 @@ JOBS = {
     "resnet32": "configs/resnet32-cifar10.txtpb",
 }
 TARGETS = {"lenet": (0.99,), "resnet20": (0.8, 0.88), "resnet32": (0.88,)}
-TENSORFLOW_MODELS = ("lenet", "resnet32")
+MODELS_OF = {"TensorFlow": ("lenet", "resnet32"), "JAX": tuple(JOBS)}  # of the peers that run on CPUs only
 
 DESCRIPTION = """Arbalest beside what users would pick instead: speed in turns, and time to an accuracy.
 
-For each model the arrangements of PyTorch and of TensorFlow are measured one after another, and each one's fastest that
-trains one model goes on; so does the mini-batch with which each is soonest at the target, chosen with one seed. They,
-PyTorch's fastest of all (an upper bound) and Arbalest, in each precision of the CPU, train in turns (A B A B ...); then
-each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a page, and compare.json
-and logs beside it. Nothing that is there already is overwritten."""
+For each model the arrangements of PyTorch, TensorFlow and JAX are measured one after another, and each one's fastest
+that trains one model goes on; so does the mini-batch with which each is soonest at the target, chosen with one seed.
+They, PyTorch's and JAX's fastest of all (upper bounds) and Arbalest, in each precision of the CPU, train in turns
+(A B A B ...); then each, Arbalest in its fastest precision, trains to the target once per seed, in turn. Results: a
+page, and compare.json and logs beside it. Nothing that is there already is overwritten."""
 EXIT_CODES = """Exit codes: 0 done; 1 a run died; 2 usage, or the results are there already; 4 no model's data are
   there; 9 Arbalest did not reach a target; 130 or 143 stopped, with a page of what has been measured."""
 
@@ -73,7 +73,7 @@ def make_parser():
         "--quick",
         action="store_true",
         help="end within 10 minutes on two cores: LeNet and the speed of ResNet-20, one seed, beside the two fastest of "
-        "few arrangements of PyTorch; no TensorFlow",
+        "few arrangements of PyTorch; no TensorFlow, no JAX",
     )
     add("--model", action="append", choices=tuple(JOBS), help="may be given several times (all; quick: lenet and resnet20)")
     add("--seeds", type=seeds_of, help="as 1..3 or 1,2,7 (1..3; quick: 1)")
@@ -84,7 +84,7 @@ def make_parser():
     )
     add("--turns", type=command_line.count, default=7, help="of each contender (7)")
     add("--seconds", type=positive, help="of a turn (LeNet: 5, ResNets: 20; quick: 3 and 6)")
-    add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest; no TensorFlow")
+    add("--arrangement", help="PyTorch's, as pytorch_peer.py pick names it, in place of the fastest; PyTorch only")
     add(
         "--mini-batches",
         type=mini_batches_of,
@@ -126,7 +126,7 @@ def turn_seconds(arguments, model):
 def pick_options(arguments, model, framework):
     if arguments.quick:
         return ["--steps", "50" if model == "lenet" else "10", "--few", "--budget", "80" if model == "lenet" else "100"]
-    return ["--steps", "50" if framework == "TensorFlow" and model != "lenet" else "200"]
+    return ["--steps", "50" if framework != "PyTorch" and model != "lenet" else "200"]
 
 
 def parse():

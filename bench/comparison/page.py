@@ -209,7 +209,7 @@ def of_model(model):
 def page(comparison):
     machine, load = comparison["machine"], comparison["load_average"]
     lines = [
-        f"# Arbalest beside PyTorch and TensorFlow, {comparison['date']}",
+        f"# Arbalest beside PyTorch, TensorFlow and JAX, {comparison['date']}",
         "",
         f"Machine: {machine['processor']}, {machine['cores']} cores; load average {load[0]:.1f} at the begin and "
         f"{load[-1]:.1f} at the end. Commit {comparison['commit']}{' (quick)' if comparison['quick'] else ''}.",

@@ -1,4 +1,4 @@
-"""The ways in which a peer can use a machine. Those of TensorFlow are chosen in tensorflow_arrangements.py."""
+"""The ways in which a peer can use a machine. Those of TensorFlow and JAX are chosen in files of their own."""
 
 import dataclasses
 import itertools
@@ -19,7 +19,7 @@ class Arrangement:
     threads: int = 1  # per process
     is_parallel: bool = False  # the processes train one model together (DistributedDataParallel), not one model each
     channels_last: bool = False
-    compile_mode: str = None  # mode of torch.compile, or "XLA" of TensorFlow
+    compile_mode: str = None  # mode of torch.compile, or "XLA" of TensorFlow and JAX
     bfloat16: bool = False
     operators: int = 0  # of TensorFlow that run at a time; 0: it chooses
     is_graphed: bool = False  # forward, backward and update as one CUDA graph

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a Python environment with the peers: PyTorch, and TensorFlow if it can be installed.
+# Makes a Python environment with the peers: PyTorch, and TensorFlow and JAX if they can be installed.
 #
 #   bench/peers/environment.sh DIR       # then: bench/compare.sh --peers DIR
 #
@@ -10,6 +10,7 @@ set -euo pipefail
 PYTORCH=torch==2.15.0
 NUMPY=numpy==2.4.6
 TENSORFLOW=tensorflow-cpu==2.21.0
+JAX=jax==0.10.2
 
 if [ $# -ne 1 ]; then
   sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
@@ -25,7 +26,9 @@ if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$PYTORC
   rm -rf -- "$1"
   exit 1
 fi
-if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$TENSORFLOW"; then
-  echo "$0: TensorFlow cannot be had here; comparisons will say that they skip it" >&2
-fi
-"$1/bin/python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i -E '^(torch|tensorflow|numpy)' || true
+for peer in "$TENSORFLOW" "$JAX"; do
+  if ! "$1/bin/python" -m pip install --quiet --disable-pip-version-check "$peer" "$NUMPY"; then
+    echo "$0: $peer cannot be had here; comparisons will say that they skip it" >&2
+  fi
+done
+"$1/bin/python" -m pip list --disable-pip-version-check 2>/dev/null | grep -i -E '^(torch|tensorflow|jax|numpy)' || true

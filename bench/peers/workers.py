@@ -45,7 +45,7 @@ def obey(pipe, rank, make_learner):
             if order[0] == "steps":
                 pipe.send(("done", seconds_of(learner, order[1])))
             elif order[0] == "kernels":
-                ask = getattr(learner, "reference_kernels", None)  # TensorFlow cannot say it
+                ask = getattr(learner, "reference_kernels", None)  # TensorFlow and JAX cannot say it
                 pipe.send(("done", ask and ask()))
             elif order[0] == "memory":
                 pipe.send(("done", huge_pages.resident_bytes()))

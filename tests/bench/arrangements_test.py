@@ -1,9 +1,9 @@
-"""Tests how the peers can use a machine: bench/peers/arrangements.py, tensorflow_arrangements.py."""
+"""Tests how the peers can use a machine: bench/peers/arrangements.py, and those of TensorFlow and JAX."""
 
 import unittest
 from unittest import mock
 
-from peers import arrangements, tensorflow_arrangements
+from peers import arrangements, jax_arrangements, tensorflow_arrangements
 from peers.arrangements import divisions, named, on_cpu, types_on_cpu, with_other_pages
 
 
@@ -80,6 +80,28 @@ class TensorFlow(unittest.TestCase):
             plain, skipped = tensorflow_arrangements.arrangements(compiles=False, precision="FP32")
             self.assertEqual({(one.compile_mode, one.bfloat16) for one in plain}, {(None, False)})
             self.assertEqual([name for name, _ in skipped], ["bfloat16", "XLA"])
+
+
+class Jax(unittest.TestCase):
+    def test_one_process_competes_and_a_process_per_core_is_its_upper_bound(self):
+        with (
+            mock.patch.object(arrangements, "reason_against_bfloat16", lambda: None),
+            mock.patch.object(jax_arrangements, "cores", lambda: 4),
+        ):
+            found, skipped = jax_arrangements.arrangements()
+            self.assertEqual(skipped, [])
+            self.assertEqual(
+                [(one.name, one.threads, one.trains_one_model, one.bfloat16) for one in found],
+                [
+                    ("4 threads", 4, True, False),
+                    ("4 threads, bfloat16", 4, True, True),
+                    ("4 processes", 1, False, False),
+                    ("4 processes, bfloat16", 1, False, True),
+                ],
+            )
+            self.assertEqual({one.described()["compiler"] for one in found}, {"XLA"})
+            found, skipped = jax_arrangements.arrangements(compiles=False, precision="FP32")
+            self.assertEqual((found, [name for name, _ in skipped]), ([], ["bfloat16", "jit"]))
 
 
 if __name__ == "__main__":

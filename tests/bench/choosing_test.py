@@ -6,9 +6,12 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+from comparison import machine
 from comparison.choosing import Choosing
 from comparison.contenders import Peer, RunDied
+from comparison.options import ROOT
 
 # A fake peer with the answers of bench/peers/program.py. Its epochs and seconds depend only on its mini-batch.
 PROGRAM = """import json, sys
@@ -110,6 +113,39 @@ class MiniBatches(unittest.TestCase):
             with self.subTest(arguments):
                 self.assertEqual(self.choose({}, **arguments), ["it, 2 ranks"])
                 self.assertEqual(self.entry["mini_batches"], [])
+
+
+class Frameworks(unittest.TestCase):
+    def competing(self, model, modules=("torch", "tensorflow", "jax"), **arguments):
+        """Returns the frameworks that compete, and what is skipped."""
+        usual = {"device": "cpu", "data_root": "data", "rate_rule": "LINEAR", "peers": "peers"}
+        comparison = Comparison(pathlib.Path(), **(usual | arguments))
+        comparison.python = "python"
+        choosing = Choosing(comparison, model, {})
+        choosing.of = lambda peer: [(peer.name, pathlib.Path(peer.basic_command[1]).name)]
+        with mock.patch.object(machine, "has_module", lambda _, module: module in modules):
+            return choosing.contenders(), comparison.skipped
+
+    def test_all_that_are_there_and_know_the_model_compete(self):
+        pytorch, tensorflow = ("PyTorch", "pytorch_peer.py"), ("TensorFlow", "tensorflow_peer.py")
+        jax = ("JAX", "jax_peer.py")
+        self.assertEqual(self.competing("lenet"), ([pytorch, tensorflow, jax], []))
+        self.assertEqual(self.competing("resnet20"), ([pytorch, jax], []))
+        self.assertEqual(self.competing("resnet32")[0], [pytorch, tensorflow, jax])
+        found, skipped = self.competing("lenet", modules=("torch", "tensorflow"))
+        self.assertEqual((found, skipped), ([pytorch, tensorflow], ["lenet: 'jax' is not in 'peers'"]))
+        for name, *_ in (pytorch, tensorflow, jax):
+            self.assertTrue((ROOT / "bench" / "peers" / f"{name.lower()}_peer.py").exists())
+
+    def test_only_pytorch_competes_in_quick_mode_with_its_arrangement_or_on_a_gpu(self):
+        for arguments, reason in (
+            ({"quick": True}, "not in quick mode"),
+            ({"arrangement": "2 ranks"}, "--arrangement is PyTorch's"),
+            ({"device": "cuda"}, "on CPUs only"),
+        ):
+            found, skipped = self.competing("lenet", **arguments)
+            self.assertEqual([name for name, _ in found], ["PyTorch"])
+            self.assertEqual(skipped, [f"lenet: {name}: {reason}" for name in ("TensorFlow", "JAX")])
 
 
 if __name__ == "__main__":
