@@ -1,4 +1,5 @@
 // Teams of learners on several GPUs, which the stand-in of CUDA's libraries has.
+#include "tests/cuda/byte_exact_nets.h"
 #include "tests/cuda/switching.h"
 #include "tests/cuda_stand_in/stand_in.h"
 
@@ -34,6 +35,20 @@ TEST_CASE("GPUs with teams of unlike sizes evaluate to the bytes of learners alo
   };
   const Trained alone = train_in(1);
   for (const int team : {2, 4}) check_equal(train_in(team), alone);
+}
+
+TEST_CASE("the networks whose bytes are recorded call no library", "[training]") {
+  for (const ByteExactNet& net : kByteExactNets) {
+    CAPTURE(net.model);
+    cuda_stand_in::reset();
+    TrainingRig rig(rig_of(net));
+    rig.run(1);
+    for (const char* computes : {"cublasGemmEx", "cudnnConvolutionForward", "cudnnConvolutionBackwardData",
+                                 "cudnnConvolutionBackwardFilter"}) {
+      CAPTURE(computes);
+      CHECK(cuda_stand_in::calls(computes) == 0);
+    }
+  }
 }
 
 }  // namespace arbalest::tests
